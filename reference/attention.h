@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// Absorbed multi-head latent attention (MLA), the mathematics only: fp64, on Eigen matrix products.
+//
+// One request at a time. Its q_len query positions times `heads` heads share one KV head of kv_len rows, and V is
+// the first 512 columns of the same rows:
+//
+//   s[r, j] = sm_scale * q_scale * kv_scale * <q[r, :], k[j, :]>          r = position * heads + head
+//   visible(r) = kv_len - q_len + position + 1                            bottom-right causal; kv_len when not
+//   w[r, j] = exp(s[r, j] - m[r]) / l[r]       m = max over visible j, l = sum over visible j
+//   out[r, :] = kv_scale * sum_j w[r, j] * k[j, 0:512]
+//   lse[r] = m[r] + ln l[r]
+//
+// q and k are the decoded stored values: whatever rounding made them is in the input already, so the oracle
+// judges the kernel and not the quantiser. A row with no visible key is empty: out is 0, lse is -inf.
+//
+// Non-finite inputs propagate by IEEE rules. Sources: DeepSeek-V2 (arXiv:2405.04434) section 2.1.2;
+// vllm/v1/attention/backends/mla/common.py (the absorbed form and its scale).
+#pragma once
+
+#include <Eigen/Core>
+#include <vector>
+
+namespace attest::reference {
+
+inline constexpr int kv_lora_rank = 512;                     ///< columns of a cache row that are V as well
+inline constexpr int qk_rope_head_dim = 64;                  ///< the last columns: K only
+inline constexpr int row_width = kv_lora_rank + qk_rope_head_dim;  ///< 576
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Vector = Eigen::VectorXd;
+
+struct AttentionScales {
+  double sm_scale = 1.0;  ///< multiplies every score; 192^-0.5 in DeepSeek models
+  double q_scale = 1.0;   ///< real q = stored q * q_scale
+  double kv_scale = 1.0;  ///< real k = stored k * kv_scale
+};
+
+/// Everything the oracle needs about one request. R = q_len * heads rows, row r = position * heads + head.
+struct RequestAttention {
+  Matrix scores;             ///< [R, kv_len], scaled; entries past visible[r] are -inf
+  Matrix weights;            ///< [R, kv_len], normalised; 0 past visible[r]
+  std::vector<int> visible;  ///< [R], number of leading keys the row sees; 0 = empty row
+  Vector row_max;            ///< [R], m; -inf on an empty row
+  Vector row_sum;            ///< [R], l; 0 on an empty row
+  Vector lse;                ///< [R], natural logarithm
+  Matrix out;                ///< [R, 512]
+};
+
+/// @param q [q_len * heads, 576] decoded, unscaled
+/// @param k [kv_len, 576] decoded, unscaled; kv_len may be 0
+RequestAttention attend(const Matrix& q, const Matrix& k, const AttentionScales& scales, int q_len, int heads,
+                        bool causal);
+
+}  // namespace attest::reference
