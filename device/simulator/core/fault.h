@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Why a kernel was stopped. Thrown by handlers, completed with kernel, pc and wave by the dispatcher, shown to
-// people as one line and to programs as a kind.
+// Why a kernel was stopped. Thrown by handlers, completed with kernel, pc and wave by the dispatcher, shown
+// to people as one line and to programs as a kind.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,17 @@
 namespace attest::device::sim {
 
 enum class FaultKind : std::uint8_t {
-  memory_read,           ///< an address outside every allocation
+  memory_read,  ///< an address outside every allocation
   memory_write,
-  misaligned,            ///< an access the hardware does not do at that address
-  illegal_instruction,   ///< an encoding outside gfx942
-  unsupported,           ///< a gfx942 instruction the simulator does not execute
-  register_range,        ///< a register past the kernel's allocation
-  bad_jump,              ///< a branch outside the code
-  instruction_budget,    ///< runaway kernel
-  barrier_deadlock,      ///< some waves wait at a barrier that others can no longer reach
-  trap,                  ///< s_trap
-  launch,                ///< more LDS, registers or work-items than exist
+  misaligned,           ///< an access the hardware does not do at that address
+  illegal_instruction,  ///< an encoding outside gfx942
+  unsupported,          ///< a gfx942 instruction the simulator does not execute
+  register_range,       ///< a register past the kernel's allocation
+  bad_jump,             ///< a branch outside the code
+  instruction_budget,   ///< runaway kernel
+  barrier_deadlock,     ///< some waves wait at a barrier that others can no longer reach
+  trap,                 ///< s_trap
+  launch,               ///< more LDS, registers or work-items than exist
 };
 const char* name(FaultKind kind);
 

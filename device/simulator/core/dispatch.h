@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+//
+// Running a grid of workgroups.
+//
+//   Dispatcher dispatcher;                       // keeps wave storage between launches
+//   LaunchResult r = dispatcher.run(kernel, launch, memory, settings);    // throws KernelFault
+//
+// Inside a workgroup the waves take turns, `quantum` instructions each, in an order drawn from `seed` (0:
+// always in order). The order depends on nothing else, so results repeat whatever the number of threads.
+// Workgroups run in parallel, except those of kernels that communicate across workgroups
+// (Program::communicates): these share one thread and take turns as well, so that one can wait for another
+// and floating-point atomics add in the same order every time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "device/simulator/core/code_object.h"
+#include "device/simulator/core/fault.h"
+#include "device/simulator/core/memory.h"
+#include "device/simulator/core/program.h"
+
+namespace attest::device::sim {
+
+struct Launch {
+  std::uint32_t blocks[3] = {1, 1, 1};   ///< workgroups
+  std::uint32_t threads[3] = {1, 1, 1};  ///< work-items of a workgroup
+  std::uint32_t remainder[3] = {
+      0, 0, 0};  ///< work-items of the last, partial workgroup, which is then one more; 0: none
+  std::uint32_t dynamic_lds_bytes = 0;
+  std::span<const std::byte> kernarg;  ///< explicit arguments; hidden ones are filled in here
+};
+
+struct Settings {
+  std::uint64_t seed = 0;
+  std::uint32_t quantum = 1;
+  std::uint32_t threads = 0;                                         ///< 0: as many as oneTBB offers
+  std::uint64_t instruction_budget = std::uint64_t{20'000'000'000};  ///< wave instructions per launch
+  std::vector<std::uint64_t>* counts =
+      nullptr;  ///< when set: [program.size()] executions are added per instruction
+};
+
+struct LaunchResult {
+  std::uint64_t instructions = 0;  ///< wave instructions executed
+};
+
+/// A kernel ready to launch: what the descriptor says, and its program.
+struct LoadedKernel {
+  Kernel kernel;
+  std::uint64_t descriptor_address = 0;  ///< guest
+  std::uint64_t image_base = 0;  ///< guest address of ELF address 0, to print addresses as llvm-objdump does
+  std::shared_ptr<const Program> program;
+};
+
+/// A Fault and where it happened. what() is one line with all of it.
+class KernelFault : public Fault {
+ public:
+  KernelFault(const Fault& fault, std::string kernel_name);
+  [[nodiscard]] const char* what() const noexcept override { return line.c_str(); }
+  void complete();  ///< builds line from the other fields
+
+  std::string kernel;
+  std::uint64_t pc = 0;     ///< as llvm-objdump prints it: the address in the ELF image
+  std::string disassembly;  ///< of the instruction at pc; empty when no instruction is to blame
+  std::uint32_t workgroup[3] = {};
+  int wave = -1;  ///< in the workgroup; -1: none in particular
+  std::string line;
+};
+
+class Dispatcher {
+ public:
+  Dispatcher();
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  LaunchResult run(const LoadedKernel& kernel, const Launch& launch, Memory& memory,
+                   const Settings& settings);
+
+ private:
+  struct Pool;
+  std::unique_ptr<Pool> pool_;
+};
+
+}  // namespace attest::device::sim

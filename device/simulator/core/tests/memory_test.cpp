@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#include "device/simulator/core/memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <vector>
+
+using attest::device::sim::Memory;
+using attest::device::sim::Region;
+
+TEST_CASE("bounds are exact to the byte") {
+  Memory memory(0);
+  for (const std::uint64_t bytes : {1ull, 3ull, 4096ull, 65536ull, 65537ull, 5000000ull}) {
+    const std::uint64_t a = memory.allocate(bytes).value();
+    CHECK(memory.translate(a, bytes) != nullptr);
+    CHECK(memory.translate(a + bytes - 1, 1) != nullptr);
+    CHECK(memory.translate(a + bytes, 1) == nullptr);
+    CHECK(memory.translate(a + bytes - 1, 2) == nullptr);
+    CHECK(memory.translate(a - 1, 1) == nullptr);
+    CHECK(memory.translate(a - 1, 2) == nullptr);
+    CHECK(memory.translate(a, bytes + 1) == nullptr);
+    CHECK(memory.translate(a + 1, ~0ull) == nullptr);
+    CHECK(memory.translate(a + bytes + 65535, 1) == nullptr);
+  }
+}
+
+TEST_CASE("a new region is zero and keeps what is written") {
+  Memory memory(0);
+  const std::uint64_t a = memory.allocate(100000).value();
+  const std::byte* p = memory.translate(a, 100000);
+  CHECK(std::all_of(p, p + 100000, [](std::byte b) { return b == std::byte{0}; }));
+  std::memset(memory.translate(a + 5, 10), 0x5a, 10);
+  CHECK(p[14] == std::byte{0x5a});
+  CHECK(p[15] == std::byte{0});
+}
+
+TEST_CASE("addresses depend on the calls only") {
+  const auto addresses = [] {
+    Memory memory(3);
+    std::vector<std::uint64_t> all;
+    for (std::uint64_t i = 1; i < 50; ++i) all.push_back(memory.allocate(i * 7777).value());
+    return all;
+  };
+  CHECK(addresses() == addresses());
+}
+
+TEST_CASE("devices have windows of their own, disjoint") {
+  Memory first(0);
+  Memory second(1);
+  const std::uint64_t a = first.allocate(64).value();
+  const std::uint64_t b = second.allocate(64).value();
+  CHECK(first.translate(b, 1) == nullptr);
+  CHECK(second.translate(a, 1) == nullptr);
+  CHECK(first.owns(a));
+  CHECK_FALSE(first.owns(b));
+}
+
+TEST_CASE("a six gigabyte pool costs nothing until touched, and its far end works") {
+  Memory memory(0);
+  const std::uint64_t bytes = std::uint64_t{6} << 30;
+  const std::uint64_t a = memory.allocate(bytes, "kv_cache").value();
+  *memory.translate(a + bytes - 1, 1) = std::byte{7};
+  CHECK(*memory.translate(a + bytes - 1, 1) == std::byte{7});
+  CHECK(memory.translate(a + (std::uint64_t{1} << 32), 4) != nullptr);
+}
+
+TEST_CASE("capacity is refused as a device refuses it") {
+  Memory memory(0, 1 << 20);
+  const auto a = memory.allocate(1 << 19);
+  REQUIRE(a);
+  CHECK_FALSE(memory.allocate((1 << 19) + 1));
+  CHECK_FALSE(memory.allocate(~std::uint64_t{0}));
+  CHECK(memory.allocate(1 << 19));
+  CHECK(memory.in_use() == 1 << 20);
+  CHECK(memory.release(*a));
+  CHECK(memory.in_use() == 1 << 19);
+}
+
+TEST_CASE("freed memory is gone and remembered") {
+  Memory memory(0);
+  const std::uint64_t keep = memory.allocate(16, "keep").value();
+  const std::uint64_t a = memory.allocate(4096, "page_table").value();
+  CHECK_FALSE(memory.release(a + 1));
+  CHECK(memory.release(a));
+  CHECK_FALSE(memory.release(a));
+  CHECK(memory.translate(a, 4) == nullptr);
+  CHECK(memory.explain(a + 8, 4) == fmt::format("in freed buffer page_table (4096 bytes at {:#x})", a));
+  CHECK(memory.allocate(4096).value() != a);
+  CHECK(memory.translate(keep, 16) != nullptr);
+}
+
+TEST_CASE("when everything is freed the addresses start over") {
+  Memory memory(0);
+  const std::uint64_t image = memory.allocate_image(1000, 500, "code").value();
+  const std::uint64_t a = memory.allocate(4096).value();
+  const std::uint64_t b = memory.allocate(4096).value();
+  CHECK(memory.release(a));
+  CHECK(memory.release(b));
+  CHECK(memory.allocate(4096).value() == a);
+  CHECK(memory.find(image)->read_only == 500);
+}
+
+TEST_CASE("messages name the nearest buffer and the distance") {
+  Memory memory(0);
+  CHECK(memory.explain(0x123456789, 4) == "in no buffer (nothing is allocated)");
+  const std::uint64_t a = memory.allocate(100, "q").value();
+  const std::uint64_t b = memory.allocate(100).value();
+  CHECK(memory.explain(a + 100, 4) == fmt::format("0 bytes after the end of q (100 bytes at {:#x})", a));
+  CHECK(memory.explain(a + 98, 4) == fmt::format("2 bytes over the end of q (100 bytes at {:#x})", a));
+  CHECK(memory.explain(b - 8, 4) == fmt::format("8 bytes before buffer #1 (100 bytes at {:#x})", b));
+  CHECK(memory.explain(16, 4) == "near the null address");
+  CHECK(memory.explain(0x7ff5a5a57ff5a5a5, 4) == "in no buffer, nor near one");
+  CHECK(memory.rename(b, "out"));
+  CHECK(memory.explain(b - 8, 4) == fmt::format("8 bytes before out (100 bytes at {:#x})", b));
+  CHECK_FALSE(memory.rename(b + 1, "x"));
+}
+
+TEST_CASE("host memory can be mapped at its own address") {
+  Memory memory(0);
+  std::vector<std::byte> host(1000);
+  const auto address = reinterpret_cast<std::uint64_t>(host.data());
+  memory.map(host.data(), host.size(), "managed");
+  CHECK(memory.translate(address + 999, 1) == host.data() + 999);
+  CHECK(memory.translate(address + 999, 2) == nullptr);
+  CHECK(memory.release(address));
+  CHECK(memory.translate(address, 1) == nullptr);
+}
+
+TEST_CASE("two tebibytes of address space are reused when they run out") {
+  Memory memory(0);
+  const std::uint64_t keep = memory.allocate(64, "keep").value();
+  for (int i = 0; i < 200; ++i) {
+    const auto a = memory.allocate(std::uint64_t{20} << 30);
+    REQUIRE(a);
+    REQUIRE(memory.translate(*a, 8) != nullptr);
+    REQUIRE(memory.release(*a));
+  }
+  CHECK(memory.translate(keep, 64) != nullptr);
+}
