@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// The command line `attest`: declares options, hands them to a verb, turns what verbs throw into one line and
+// an exit code. Unknown options are refused by name.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+
+#include "cases/case.h"
+#include "device/kernel.h"
+#include "fuzz/build_info.h"
+#include "fuzz/run_folder.h"
+#include "fuzz/selection.h"
+#include "fuzz/verbs.h"
+#include "fuzz/worker.h"
+
+namespace {
+
+using namespace attest::fuzz;
+
+int fail(const std::string& message, int code) {
+  fmt::print(stderr, "attest: {}\n", message);
+  return code;
+}
+
+void add_device_options(CLI::App& verb, Common& common) {
+  verb.add_option("--device", common.device, "What executes the kernel: sim or hip")->capture_default_str();
+  verb.add_option("--arch", common.arch, "Instruction set")->capture_default_str();
+}
+
+int run(int argc, char** argv) {
+  Common common;
+  common.self = std::filesystem::read_symlink("/proc/self/exe").string();
+
+  CLI::App app{"attest: is this attention kernel right on every shape a serving engine can send it?"};
+  app.set_version_flag("--version", [] { return build_info().dump(2); });
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 all as expected, 1 a kernel failed, 2 usage, 3 nothing was really tested, 4 attest "
+      "failed.\n"
+      "attest VERB --help shows the options of a verb.");
+
+  FuzzOptions fuzz;
+  CLI::App* fuzz_verb =
+      app.add_subcommand("fuzz", "Test kernels on generated cases; shrink and record what fails");
+  fuzz_verb->add_option("--kernel", fuzz.kernels, "Kernel to test, as attest kernels names it (repeatable)");
+  fuzz_verb->add_option("--op", fuzz.op, "Test every faultless kernel of this op");
+  fuzz_verb->add_option("--cases", fuzz.cases, "Cases per kernel")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  fuzz_verb->add_option("--seconds", fuzz.seconds, "Stop, cleanly, after so long");
+  fuzz_verb->add_option("--seed", fuzz.seed, "Case k of a campaign is a function of (seed, k)")
+      ->capture_default_str();
+  fuzz_verb->add_option("--jobs", fuzz.jobs, "Worker processes; 0 = one per core")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  fuzz_verb->add_option("--deadline", fuzz.deadline_seconds, "Seconds a case may take before it is a timeout")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  fuzz_verb->add_option("--shrink-budget", fuzz.shrink_budget, "Evaluations spent on making a finding small")
+      ->capture_default_str();
+  fuzz_verb->add_option("--max-shrunk", fuzz.max_shrunk, "Findings per kernel that are shrunk")
+      ->capture_default_str();
+  fuzz_verb->add_option("--out", fuzz.out, "Run folder [attest-runs/<next number>]");
+  fuzz_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
+  fuzz_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
+  add_device_options(*fuzz_verb, common);
+
+  ReplayOptions replay;
+  CLI::App* replay_verb = app.add_subcommand("replay", "Run case files, failure files or SEED:NUMBER again");
+  replay_verb->add_option("case", replay.cases, "Case file, failure file, or SEED:NUMBER")->required();
+  replay_verb->add_option("--kernel", replay.kernels,
+                          "Kernel [the failure file's, else attest/<op>] (repeatable)");
+  replay_verb->add_flag("--original", replay.original,
+                        "Of a failure file: the case as found, not the minimised one");
+  replay_verb->add_option("--deadline", replay.deadline_seconds, "Seconds a case may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  replay_verb->add_flag("--json", common.json, "Print the results as JSON on stdout");
+  add_device_options(*replay_verb, common);
+
+  ShrinkOptions shrink;
+  CLI::App* shrink_verb = app.add_subcommand("shrink", "Make a failing case small, keeping its signature");
+  shrink_verb->add_option("case", shrink.file, "Case file, failure file, or SEED:NUMBER")->required();
+  shrink_verb->add_option("--kernel", shrink.kernel, "Kernel [the failure file's, else attest/<op>]");
+  shrink_verb->add_option("--budget", shrink.budget, "Evaluations to spend")->capture_default_str();
+  shrink_verb->add_option("--jobs", shrink.jobs, "Worker processes; 0 = one per core")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  shrink_verb->add_option("--out", shrink.out, "File for the minimised case [stdout]");
+  shrink_verb->add_flag("--json", common.json, "Print the result as JSON");
+  shrink_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
+  add_device_options(*shrink_verb, common);
+
+  CLI::App* kernels_verb = app.add_subcommand("kernels", "List what can be tested");
+  kernels_verb->add_flag("--json", common.json, "As JSON");
+  CLI::App* devices_verb = app.add_subcommand("devices", "List what can execute kernels here, and why not");
+  devices_verb->add_flag("--json", common.json, "As JSON");
+
+  std::string worker_device;
+  int worker_ordinal = 0;
+  CLI::App* worker_verb = app.add_subcommand("worker", "Internal: serve evaluations on descriptor 3");
+  worker_verb->group("");
+  worker_verb->add_option("device", worker_device)->required();
+  worker_verb->add_option("ordinal", worker_ordinal)->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForAllHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::CallForVersion& version) {
+    return app.exit(version);
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("{}; see attest --help", error.what()), exit_usage);
+  }
+
+  if (fuzz_verb->parsed()) return verb_fuzz(common, fuzz);
+  if (replay_verb->parsed()) return verb_replay(common, replay);
+  if (shrink_verb->parsed()) return verb_shrink(common, shrink);
+  if (kernels_verb->parsed()) return verb_kernels(common);
+  if (devices_verb->parsed()) return verb_devices(common);
+  return serve(3, worker_device, worker_ordinal);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const UsageError& error) {
+    return fail(error.what(), exit_usage);
+  } catch (const attest::cases::CaseError& error) {
+    return fail(error.what(), exit_usage);
+  } catch (const attest::device::DeviceUnavailable& error) {
+    return fail(error.what(), exit_nothing_tested);
+  } catch (const attest::device::DeviceError& error) {
+    return fail(error.what(), exit_usage);
+  } catch (const PoolError& error) {
+    return fail(error.what(), error.exit_code);
+  } catch (const RunFolderError& error) {
+    return fail(error.what(), error.exit_code);
+  } catch (const std::exception& error) {
+    return fail(error.what(), exit_harness);
+  }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#include "fuzz/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <exception>
+
+#include "cases/inputs.h"
+#include "oracle/judge.h"
+#include "oracle/precision.h"
+
+namespace attest::fuzz {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string digest(const cases::Outputs& outputs) {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const auto& tensor : outputs.tensors)
+    for (const std::byte b : tensor.bytes) hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3U;
+  return fmt::format("{:016x}", hash);
+}
+
+oracle::VerdictKind kind_of(device::Status status) {
+  switch (status) {
+    case device::Status::crash:
+      return oracle::VerdictKind::crash;
+    case device::Status::timeout:
+      return oracle::VerdictKind::timeout;
+    case device::Status::hazard:
+      return oracle::VerdictKind::hazard;
+    case device::Status::ok:
+    case device::Status::harness_error:
+      break;
+  }
+  return oracle::VerdictKind::harness_error;
+}
+
+void evaluate_into(Evaluation& result, device::Device& device, const device::Kernel& kernel,
+                   const cases::Case& c) {
+  if (auto why = kernel.refuses(c)) {
+    result.verdict.kind = oracle::VerdictKind::unsupported;
+    result.verdict.detail = *why;
+    return;
+  }
+  auto start = Clock::now();
+  const cases::Inputs inputs = cases::materialise(c);
+  result.materialise_seconds = seconds_since(start);
+
+  start = Clock::now();
+  const device::Outcome outcome = kernel.run(device, c, inputs);
+  result.run_seconds = seconds_since(start);
+  result.wave_instructions = outcome.wave_instructions;
+  if (outcome.status != device::Status::ok) {
+    result.verdict.kind = kind_of(outcome.status);
+    result.verdict.stage = outcome.stage;
+    result.verdict.diagnosis = outcome.diagnosis;
+    result.verdict.detail = outcome.detail;
+    return;
+  }
+  result.output_digest = digest(outcome.outputs);
+
+  start = Clock::now();
+  result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()));
+  result.judge_seconds = seconds_since(start);
+}
+
+}  // namespace
+
+Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c) {
+  Evaluation result;
+  try {
+    evaluate_into(result, device, kernel, c);
+  } catch (const std::exception& error) {
+    result.verdict = {};
+    result.verdict.kind = oracle::VerdictKind::harness_error;
+    result.verdict.stage = "harness";
+    result.verdict.diagnosis = "exception";
+    result.verdict.detail = error.what();
+  }
+  return result;
+}
+
+bool is_finding(oracle::VerdictKind kind) {
+  switch (kind) {
+    case oracle::VerdictKind::pass:
+    case oracle::VerdictKind::unsupported:
+    case oracle::VerdictKind::mistrusted:
+      return false;
+    case oracle::VerdictKind::fail:
+    case oracle::VerdictKind::crash:
+    case oracle::VerdictKind::timeout:
+    case oracle::VerdictKind::hazard:
+    case oracle::VerdictKind::flaky:
+    case oracle::VerdictKind::harness_error:
+      break;
+  }
+  return true;
+}
+
+std::string signature_of(const device::Kernel& kernel, const oracle::Verdict& verdict) {
+  if (!is_finding(verdict.kind)) return {};
+  return oracle::signature(kernel.op(), kernel.name(), verdict);
+}
+
+}  // namespace attest::fuzz

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+//
+// One case on one kernel on one device: materialise, run, judge. What every verb of attest comes down to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cases/case.h"
+#include "device/kernel.h"
+#include "oracle/verdict.h"
+
+namespace attest::fuzz {
+
+struct Evaluation {
+  oracle::Verdict verdict;
+  std::string output_digest;  ///< 16 hex digits over all output bytes; empty when the kernel returned none
+  std::uint64_t wave_instructions = 0;  ///< simulator only
+  double materialise_seconds = 0, run_seconds = 0, judge_seconds = 0;
+};
+
+/// Never throws: a failure of attest itself becomes a harness_error verdict. Everything but the seconds is a
+/// function of (device kind, kernel, case).
+Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c);
+
+/// "mla_decode/attest/mla_decode+qlen_mask/fail/element/query rows identical"; empty for a verdict that is
+/// not a finding (see is_finding).
+std::string signature_of(const device::Kernel& kernel, const oracle::Verdict& verdict);
+
+/// fail, crash, timeout, hazard, flaky and harness_error are findings; pass, unsupported and mistrusted are
+/// not.
+bool is_finding(oracle::VerdictKind kind);
+
+}  // namespace attest::fuzz

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+#include "fuzz/record.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+namespace attest::fuzz {
+namespace {
+
+double number_from_json(const Json& json) {
+  if (json.is_number()) return json.get<double>();
+  const auto text = json.get<std::string>();
+  if (text == "inf") return std::numeric_limits<double>::infinity();
+  if (text == "-inf") return -std::numeric_limits<double>::infinity();
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+oracle::VerdictKind kind_from_name(const std::string& text) {
+  using oracle::VerdictKind;
+  for (const auto kind :
+       {VerdictKind::pass, VerdictKind::fail, VerdictKind::crash, VerdictKind::timeout, VerdictKind::hazard,
+        VerdictKind::flaky, VerdictKind::unsupported, VerdictKind::mistrusted, VerdictKind::harness_error})
+    if (text == oracle::name(kind)) return kind;
+  throw std::invalid_argument("unknown verdict kind " + text);
+}
+
+}  // namespace
+
+Json number_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+Json to_json(const oracle::Verdict& verdict) {
+  Json json = {{"kind", oracle::name(verdict.kind)},
+               {"stage", verdict.stage},
+               {"diagnosis", verdict.diagnosis},
+               {"detail", verdict.detail},
+               {"used_budget", number_json(verdict.used_budget)},
+               {"lane", verdict.lane},
+               {"elements_checked", verdict.elements_checked},
+               {"elements_failed", verdict.elements_failed},
+               {"rows_failed", verdict.rows_failed}};
+  Json worst = Json::array();
+  for (const auto& e : verdict.worst)
+    worst.push_back({{"request", e.request},
+                     {"position", e.position},
+                     {"head", e.head},
+                     {"column", e.column},
+                     {"expected", number_json(e.expected)},
+                     {"got", number_json(e.got)},
+                     {"bound", number_json(e.bound)},
+                     {"term", e.term}});
+  json["worst"] = std::move(worst);
+  return json;
+}
+
+Json to_json(const Evaluation& evaluation) {
+  return {{"verdict", to_json(evaluation.verdict)},
+          {"output_digest", evaluation.output_digest},
+          {"wave_instructions", evaluation.wave_instructions},
+          {"materialise_seconds", evaluation.materialise_seconds},
+          {"run_seconds", evaluation.run_seconds},
+          {"judge_seconds", evaluation.judge_seconds}};
+}
+
+Evaluation evaluation_from_json(const Json& json) {
+  Evaluation result;
+  const Json& v = json.at("verdict");
+  auto& verdict = result.verdict;
+  verdict.kind = kind_from_name(v.at("kind").get<std::string>());
+  verdict.stage = v.at("stage").get<std::string>();
+  verdict.diagnosis = v.at("diagnosis").get<std::string>();
+  verdict.detail = v.at("detail").get<std::string>();
+  verdict.used_budget = number_from_json(v.at("used_budget"));
+  verdict.lane = v.at("lane").get<std::string>();
+  verdict.elements_checked = v.at("elements_checked").get<std::int64_t>();
+  verdict.elements_failed = v.at("elements_failed").get<std::int64_t>();
+  verdict.rows_failed = v.at("rows_failed").get<std::int64_t>();
+  for (const Json& e : v.at("worst"))
+    verdict.worst.push_back({.request = e.at("request").get<int>(),
+                             .position = e.at("position").get<int>(),
+                             .head = e.at("head").get<int>(),
+                             .column = e.at("column").get<int>(),
+                             .expected = number_from_json(e.at("expected")),
+                             .got = number_from_json(e.at("got")),
+                             .bound = number_from_json(e.at("bound")),
+                             .term = e.at("term").get<std::string>()});
+  result.output_digest = json.at("output_digest").get<std::string>();
+  result.wave_instructions = json.at("wave_instructions").get<std::uint64_t>();
+  result.materialise_seconds = json.at("materialise_seconds").get<double>();
+  result.run_seconds = json.at("run_seconds").get<double>();
+  result.judge_seconds = json.at("judge_seconds").get<double>();
+  return result;
+}
+
+Json to_json(const cases::Case& c) {
+  return Json::parse(cases::canonical_json(c));
+}
+
+Reproduction read_reproduction(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw cases::CaseError(fmt::format("{}: cannot be opened; name a case or failure file", path));
+  std::ostringstream text;
+  text << file.rdbuf();
+  const std::string bytes = std::move(text).str();
+  try {
+    const Json json = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+    if (json.is_object() && json.contains("minimised")) {
+      if (json.value("schema", 0) != record_schema)
+        throw cases::CaseError(fmt::format("schema: only {} is known", record_schema));
+      Reproduction r;
+      r.c = cases::parse_case(json.at("minimised").dump());
+      r.original = cases::parse_case(json.at("original").dump());
+      r.kernel = json.at("kernel").get<std::string>();
+      r.signature = json.at("signature").get<std::string>();
+      r.output_digest = json.value("output_digest", "");
+      return r;
+    }
+    Reproduction r;
+    r.c = cases::parse_case(bytes);
+    return r;
+  } catch (const cases::CaseError& error) {
+    throw cases::CaseError(fmt::format("{}: {}", path, error.what()));
+  } catch (const Json::exception& error) {
+    throw cases::CaseError(fmt::format("{}: not a failure file: {}", path, error.what()));
+  }
+}
+
+}  // namespace attest::fuzz

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+//
+// The JSON forms that runs are made of: verdicts, evaluations, failure files. Versioned by `record_schema`.
+//
+// A failure file, failures/<case id>.json:
+//
+//   {"schema": 1, "signature": "...", "kernel": "attest/mla_decode+qlen_mask", "device": "sim", "arch":
+//   "gfx942",
+//    "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
+//    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
+//    "verdict": {verdict of the minimised case}, "output_digest": "..."}
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cases/case.h"
+#include "fuzz/evaluate.h"
+#include "oracle/verdict.h"
+
+namespace attest::fuzz {
+
+inline constexpr int record_schema = 1;
+
+using Json = nlohmann::ordered_json;
+
+/// Non-finite numbers are written as the strings "nan", "inf", "-inf": JSON has no such numbers.
+Json number_json(double value);
+
+Json to_json(const oracle::Verdict& verdict);
+Json to_json(const Evaluation& evaluation);
+
+/// Throws nlohmann::json::exception when `json` is not what to_json wrote.
+Evaluation evaluation_from_json(const Json& json);
+
+/// A case as a JSON value (cases::canonical_json re-read).
+Json to_json(const cases::Case& c);
+
+/// What a file handed to `replay`, `shrink` or the like holds.
+struct Reproduction {
+  cases::Case c;
+  std::optional<cases::Case> original;  ///< of a failure file
+  std::string kernel;                   ///< of a failure file, else empty
+  std::string signature;                ///< of a failure file, else empty
+  std::string output_digest;            ///< of a failure file, else empty
+};
+
+/// Reads a case file or a failure file (whose minimised case it takes). Throws cases::CaseError with one line
+/// that names the file.
+Reproduction read_reproduction(const std::string& path);
+
+}  // namespace attest::fuzz

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "fuzz/selection.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <thread>
+
+#include "fuzz/generate.h"
+
+namespace attest::fuzz {
+namespace {
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  int base = 10;
+  if (text.starts_with("0x")) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// Shared leading characters: kernels are named by paths, so a slip is at the end.
+std::size_t likeness(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+}  // namespace
+
+const device::Kernel& select_kernel(const std::string& name, const Common& common) {
+  const device::Kernel* kernel = device::find_kernel(name);
+  if (kernel == nullptr) {
+    std::vector<std::string> known;
+    for (const device::Kernel* k : device::kernels()) known.push_back(k->name());
+    std::sort(known.begin(), known.end(), [&](const std::string& a, const std::string& b) {
+      const std::size_t like_a = likeness(a, name), like_b = likeness(b, name);
+      return like_a != like_b ? like_a > like_b : a < b;
+    });
+    if (known.size() > 3) known.resize(3);
+    throw UsageError(fmt::format("no kernel '{}'; the closest are {} (attest kernels lists all)", name,
+                                 fmt::join(known, ", ")));
+  }
+  if (kernel->arch() != common.arch)
+    throw UsageError(
+        fmt::format("kernel '{}' is for {}, not for --arch {}", name, kernel->arch(), common.arch));
+  return *kernel;
+}
+
+std::vector<std::string> kernels_of_op(const std::string& op, const Common& common) {
+  std::vector<std::string> names, ops;
+  for (const device::Kernel* k : device::kernels()) {
+    if (std::find(ops.begin(), ops.end(), k->op()) == ops.end()) ops.push_back(k->op());
+    if (k->op() == op && k->fault().empty() && k->arch() == common.arch) names.push_back(k->name());
+  }
+  if (names.empty())
+    throw UsageError(fmt::format("no kernel for op '{}' on {}; there are kernels for {}", op, common.arch,
+                                 fmt::join(ops, ", ")));
+  return names;
+}
+
+Reproduction select_case(const std::string& word) {
+  if (const auto colon = word.find(':'); colon != std::string::npos && !std::filesystem::exists(word)) {
+    const auto seed = parse_number(std::string_view(word).substr(0, colon));
+    const auto number = parse_number(std::string_view(word).substr(colon + 1));
+    if (!seed || !number)
+      throw UsageError(fmt::format("'{}' is neither a file nor SEED:NUMBER (as in 7:12 or 0x7:12)", word));
+    Reproduction r;
+    r.c = generate(*seed, *number);
+    return r;
+  }
+  return read_reproduction(word);
+}
+
+PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds) {
+  if (common.device != "sim" && common.device != "hip")
+    throw UsageError(fmt::format("no device '{}'; there are sim and hip", common.device));
+  PoolOptions options;
+  options.device = common.device;
+  options.jobs = jobs > 0 ? jobs
+                 : common.device == "sim"
+                     ? static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))
+                     : 1;
+  options.deadline = std::chrono::seconds(deadline_seconds);
+  options.command = {common.self, "worker"};
+  return options;
+}
+
+}  // namespace attest::fuzz

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "fuzz/selection.h"
+#include "fuzz/verbs.h"
+
+namespace attest::fuzz {
+namespace {
+
+struct Job {
+  std::string word, kernel, expected_digest, expected_signature;
+  cases::Case c;
+};
+
+std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
+  std::vector<Job> jobs;
+  for (const std::string& word : options.cases) {
+    const Reproduction r = select_case(word);
+    if (options.original && !r.original)
+      throw UsageError(fmt::format("{}: --original needs a failure file, this is a plain case", word));
+    std::vector<std::string> kernels = options.kernels;
+    if (kernels.empty())
+      kernels.push_back(r.kernel.empty() ? fmt::format("attest/{}", cases::op_name(r.c.problem)) : r.kernel);
+    for (const std::string& kernel : kernels) {
+      select_kernel(kernel, common);
+      const bool as_recorded = kernel == r.kernel && !options.original;
+      jobs.push_back({.word = word,
+                      .kernel = kernel,
+                      .expected_digest = as_recorded ? r.output_digest : "",
+                      .expected_signature = as_recorded ? r.signature : "",
+                      .c = options.original ? *r.original : r.c});
+    }
+  }
+  return jobs;
+}
+
+void print_for_people(const Job& job, const Evaluation& e, const std::string& signature) {
+  const auto& v = e.verdict;
+  fmt::print("{}  {}  {}\n", oracle::name(v.kind), job.kernel, job.word);
+  fmt::print("  case        {}\n", cases::canonical_json(job.c));
+  if (!v.diagnosis.empty()) fmt::print("  diagnosis   {}\n", v.diagnosis);
+  if (!v.detail.empty()) fmt::print("  detail      {}\n", v.detail);
+  if (v.elements_checked > 0)
+    fmt::print("  checked     {} elements, {} failed in {} rows; used budget {:.3g} ({})\n",
+               v.elements_checked, v.elements_failed, v.rows_failed, v.used_budget, v.lane);
+  if (!v.worst.empty()) {
+    fmt::print("  {:>7} {:>8} {:>5} {:>6} {:>14} {:>14} {:>10}  {}\n", "request", "position", "head",
+               "column", "expected", "got", "bound", "term");
+    for (const auto& w : v.worst)
+      fmt::print("  {:>7} {:>8} {:>5} {:>6} {:>14.7g} {:>14.7g} {:>10.3g}  {}\n", w.request, w.position,
+                 w.head, w.column < 0 ? "lse" : std::to_string(w.column), w.expected, w.got, w.bound, w.term);
+  }
+  if (e.wave_instructions > 0)
+    fmt::print("  cost        {} wave instructions, {:.2f} ms\n", e.wave_instructions, e.run_seconds * 1e3);
+  if (!job.expected_signature.empty()) {
+    if (signature != job.expected_signature)
+      fmt::print("  recorded    DIFFERENT: the file says {}\n", job.expected_signature);
+    else if (e.output_digest != job.expected_digest)
+      fmt::print("  recorded    same failure, other bits: output digest {} (file: {})\n", e.output_digest,
+                 job.expected_digest);
+    else
+      fmt::print("  recorded    reproduced bit for bit (output digest {})\n",
+                 e.output_digest.empty() ? "none" : e.output_digest);
+  }
+  fmt::print("  reproduce   attest replay {} --kernel {}\n", job.word, job.kernel);
+}
+
+}  // namespace
+
+int verb_replay(const Common& common, const ReplayOptions& options) {
+  const std::vector<Job> jobs = jobs_of(common, options);
+  Pool pool(pool_options(common, 1, options.deadline_seconds));
+  Json results = Json::array();
+  std::size_t asked = 0, tested = 0;
+  bool failed = false, harness = false;
+  pool.run(
+      [&]() -> std::optional<Pool::Task> {
+        if (asked == jobs.size()) return std::nullopt;
+        const Job& job = jobs[asked++];
+        return Pool::Task{job.kernel, job.c};
+      },
+      [&](std::size_t index, const Evaluation& e) {
+        const Job& job = jobs[index];
+        const std::string signature = signature_of(select_kernel(job.kernel, common), e.verdict);
+        if (e.verdict.kind == oracle::VerdictKind::harness_error)
+          harness = true;
+        else if (is_finding(e.verdict.kind))
+          failed = true;
+        if (is_finding(e.verdict.kind) || e.verdict.kind == oracle::VerdictKind::pass) ++tested;
+        if (common.json) {
+          Json json = {{"word", job.word},
+                       {"kernel", job.kernel},
+                       {"id", cases::case_id(job.c)},
+                       {"case", to_json(job.c)},
+                       {"evaluation", to_json(e)}};
+          if (!signature.empty()) json["signature"] = signature;
+          if (!job.expected_signature.empty())
+            json["reproduced"] =
+                signature == job.expected_signature && e.output_digest == job.expected_digest;
+          results.push_back(std::move(json));
+        } else {
+          print_for_people(job, e, signature);
+        }
+        return true;
+      });
+  if (common.json) std::cout << Json{{"schema", record_schema}, {"results", results}}.dump(2) << "\n";
+  if (failed) return exit_verdict;
+  if (harness) return exit_harness;
+  return tested == 0 ? exit_nothing_tested : exit_ok;
+}
+
+}  // namespace attest::fuzz

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// The verbs of the command line. Each takes its parsed options and returns the exit code:
+//
+//   0  all as expected
+//   1  a verdict differs from its expectation (a kernel failed)
+//   2  usage: a bad option, case, code object or output folder; one line on stderr says which
+//   3  nothing was really tested: no device, no supported case, all skipped
+//   4  attest itself failed
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace attest::fuzz {
+
+enum Exit : int { exit_ok = 0, exit_verdict = 1, exit_usage = 2, exit_nothing_tested = 3, exit_harness = 4 };
+
+struct Common {
+  std::string device = "sim", arch = "gfx942";
+  bool json = false, quiet = false;
+  std::string self;  ///< path of this executable, to start workers
+};
+
+struct FuzzOptions {
+  std::vector<std::string> kernels;
+  std::string op;
+  std::uint64_t cases = 1000, seed = 0;
+  std::optional<std::uint64_t> seconds;
+  int jobs = 0;  ///< 0 = one per core (sim) or per device (hip)
+  std::uint64_t deadline_seconds = 120;
+  std::uint64_t shrink_budget = 600, max_shrunk = 8;
+  std::string out;  ///< run folder; empty = attest-runs/<next number>
+};
+int verb_fuzz(const Common& common, const FuzzOptions& options);
+
+struct ReplayOptions {
+  std::vector<std::string> cases;    ///< case file, failure file, or SEED:NUMBER
+  std::vector<std::string> kernels;  ///< empty = the failure file's kernel, else attest/<op>
+  bool original = false;             ///< of a failure file: the case as found instead of the minimised one
+  std::uint64_t deadline_seconds = 600;
+};
+int verb_replay(const Common& common, const ReplayOptions& options);
+
+struct ShrinkOptions {
+  std::string file;    ///< case file, failure file, or SEED:NUMBER
+  std::string kernel;  ///< empty = as for replay
+  std::uint64_t budget = 2000;
+  int jobs = 0;
+  std::string out;  ///< where the minimised case goes; empty = stdout
+};
+int verb_shrink(const Common& common, const ShrinkOptions& options);
+
+int verb_kernels(const Common& common);
+int verb_devices(const Common& common);
+
+}  // namespace attest::fuzz
