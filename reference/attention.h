@@ -2,14 +2,13 @@
 //
 // Absorbed multi-head latent attention (MLA), the mathematics only: fp64, on Eigen matrix products.
 //
-// One request at a time. Its q_len query positions times `heads` heads share one KV head of kv_len rows, and V is
-// the first 512 columns of the same rows:
+// One request at a time. Its q_len query positions times `heads` heads share one KV head of kv_len rows, and
+// V is the first 512 columns of the same rows:
 //
 //   s[r, j] = sm_scale * q_scale * kv_scale * <q[r, :], k[j, :]>          r = position * heads + head
-//   visible(r) = kv_len - q_len + position + 1                            bottom-right causal; kv_len when not
-//   w[r, j] = exp(s[r, j] - m[r]) / l[r]       m = max over visible j, l = sum over visible j
-//   out[r, :] = kv_scale * sum_j w[r, j] * k[j, 0:512]
-//   lse[r] = m[r] + ln l[r]
+//   visible(r) = kv_len - q_len + position + 1                            bottom-right causal; kv_len when
+//   not w[r, j] = exp(s[r, j] - m[r]) / l[r]       m = max over visible j, l = sum over visible j out[r, :] =
+//   kv_scale * sum_j w[r, j] * k[j, 0:512] lse[r] = m[r] + ln l[r]
 //
 // q and k are the decoded stored values: whatever rounding made them is in the input already, so the oracle
 // judges the kernel and not the quantiser. A row with no visible key is empty: out is 0, lse is -inf.
@@ -21,13 +20,14 @@
 #include <Eigen/Core>
 #include <vector>
 
+#include "reference/matrix_product.h"
+
 namespace attest::reference {
 
-inline constexpr int kv_lora_rank = 512;                     ///< columns of a cache row that are V as well
-inline constexpr int qk_rope_head_dim = 64;                  ///< the last columns: K only
+inline constexpr int kv_lora_rank = 512;     ///< columns of a cache row that are V as well
+inline constexpr int qk_rope_head_dim = 64;  ///< the last columns: K only
 inline constexpr int row_width = kv_lora_rank + qk_rope_head_dim;  ///< 576
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Vector = Eigen::VectorXd;
 
 struct AttentionScales {

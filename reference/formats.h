@@ -16,11 +16,13 @@
 //   fp8_e5m2fnuz     16  57344    2^-15       2^-17          0x80             none        none
 //   e8m0            127  2^127    2^-127      -              0xff             none        no sign
 //
-// Sources: OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats 1.0 (e8m0); for FNUZ, Noune et
-// al. 2022 (arXiv:2206.02915) and the CDNA3 ISA guide.
+// Sources: OCP 8-bit Floating Point Specification 1.0; OCP Microscaling Formats 1.0 (e8m0); for FNUZ, Noune
+// et al. 2022 (arXiv:2206.02915) and the CDNA3 ISA guide.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace attest::reference {
 
@@ -37,7 +39,7 @@ enum class Format : std::uint8_t {
 
 /// What a value becomes that rounds past the largest finite one.
 enum class Overflow : std::uint8_t {
-  saturate,    ///< the largest finite value with its sign; an infinite input too (the fp8 cache writers' rule)
+  saturate,  ///< the largest finite value with its sign; an infinite input too (the fp8 cache writers' rule)
   to_special,  ///< infinity where the format has it, else NaN (IEEE; v_cvt_pk_fp8_f32 with FP16_OVFL = 0)
 };
 
@@ -53,8 +55,13 @@ double max_finite(Format format);
 /// The value of the low `8 * bytes_per_element` bits of `bits`. NaN and infinities decode to themselves.
 double decode(Format format, std::uint32_t bits);
 
+/// The same for a whole range of packed little-endian elements; what to use on tensors.
+/// Throws std::invalid_argument unless `bytes` has exactly values.size() * bytes_per_element(format) bytes.
+void decode(Format format, std::span<const std::byte> bytes, std::span<double> values);
+
 /// `value` rounded to nearest even. NaN stays NaN. Where the format has no -0 (FNUZ), -0 and negative values
-/// that round to zero become +0. e8m0 has neither sign nor zero: zero and negative values become NaN.
+/// that round to zero become +0. e8m0 has neither sign nor zero: zero and negative values become NaN,
+/// positive values below 2^-127 become 2^-127, and the tie 1.5 * 2^e goes to the even code.
 std::uint32_t encode(Format format, double value, Overflow overflow);
 
 }  // namespace attest::reference

@@ -2,9 +2,9 @@
 //
 // Reading tensors and the paged KV cache as decoded fp64 matrices.
 //
-// A cache is a byte range cut into pages of `page_size` rows; page p begins at byte p * page_stride_bytes (which
-// may exceed page_size rows: padding), row t of it at t * columns * bytes_per_element(format) further on. The range
-// may be huge and mostly unbacked, so a page is asked for through a function.
+// A cache is a byte range cut into pages of `page_size` rows; page p begins at byte p * page_stride_bytes
+// (which may exceed page_size rows: padding), row t of it at t * columns * bytes_per_element(format) further
+// on. The range may be huge and mostly unbacked, so a page is asked for through a function.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,10 @@
 
 namespace attest::reference {
 
-/// Decodes `rows * columns` packed little-endian elements. Throws std::invalid_argument when `bytes` is shorter.
-Matrix decode_matrix(Format format, std::span<const std::byte> bytes, Eigen::Index rows, Eigen::Index columns);
+/// Decodes `rows * columns` packed little-endian elements. Throws std::invalid_argument when `bytes` is
+/// shorter.
+Matrix decode_matrix(Format format, std::span<const std::byte> bytes, Eigen::Index rows,
+                     Eigen::Index columns);
 
 struct PagedCache {
   Format format = Format::bf16;
