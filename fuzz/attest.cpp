@@ -63,6 +63,7 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   fuzz_verb->add_option("--max-shrunk", fuzz.max_shrunk, "Findings per kernel that are shrunk")
       ->capture_default_str();
+  fuzz_verb->add_flag("--stop-on-finding", fuzz.stop_on_finding, "Leave a kernel after its first finding");
   fuzz_verb->add_option("--out", fuzz.out, "Run folder [attest-runs/<next number>]");
   fuzz_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
   fuzz_verb->add_flag("--quiet", common.quiet, "No progress on stderr");

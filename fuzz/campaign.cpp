@@ -19,7 +19,7 @@ struct Confirmation {
   int same = 1, runs = 1;
 };
 
-Confirmation confirm(Pool& pool, const device::Kernel& kernel, const cases::Case& c,
+Confirmation confirm(Pool& pool, const std::string& kernel, const cases::Case& c,
                      const std::string& signature, const Evaluation& first, int times) {
   Confirmation result;
   int asked = 0;
@@ -27,11 +27,11 @@ Confirmation confirm(Pool& pool, const device::Kernel& kernel, const cases::Case
       [&]() -> std::optional<Pool::Task> {
         if (asked == times) return std::nullopt;
         ++asked;
-        return Pool::Task{kernel.name(), c};
+        return Pool::Task{kernel, c};
       },
       [&](std::size_t, const Evaluation& e) {
         ++result.runs;
-        if (signature_of(kernel, e.verdict) == signature && e.output_digest == first.output_digest)
+        if (signature_of(kernel, c, e.verdict) == signature && e.output_digest == first.output_digest)
           ++result.same;
         return true;
       });
@@ -40,10 +40,10 @@ Confirmation confirm(Pool& pool, const device::Kernel& kernel, const cases::Case
 
 class KernelCampaign {
  public:
-  KernelCampaign(const CampaignOptions& options, const device::Kernel& kernel, Pool& pool, RunFolder& folder,
+  KernelCampaign(const CampaignOptions& options, std::string kernel, Pool& pool, RunFolder& folder,
                  Progress& progress, Summary& summary, Clock::time_point start)
       : options_(options),
-        kernel_(kernel),
+        kernel_(std::move(kernel)),
         pool_(pool),
         folder_(folder),
         progress_(progress),
@@ -63,10 +63,9 @@ class KernelCampaign {
                   return !fresh;
                 },
                 [&] { show(number); });
-      if (fresh)
-        pursue(*fresh);
-      else if (asked == first)
-        break;
+      if (!fresh) continue;
+      pursue(*fresh);
+      if (options_.stop_on_finding) break;
     }
   }
 
@@ -85,20 +84,19 @@ class KernelCampaign {
   std::optional<Pool::Task> ask(std::uint64_t& number) {
     if (number >= options_.cases || out_of_time()) return std::nullopt;
     cases::Case c = generate(options_.seed, number);
-    folder_.append(
-        {{"event", "start"}, {"number", number}, {"kernel", kernel_.name()}, {"id", cases::case_id(c)}});
+    folder_.append({{"event", "start"}, {"number", number}, {"kernel", kernel_}, {"id", cases::case_id(c)}});
     ++number;
-    return Pool::Task{kernel_.name(), std::move(c)};
+    return Pool::Task{kernel_, std::move(c)};
   }
 
   std::optional<Fresh> take(std::uint64_t number, Evaluation e) {
     ++summary_.cases;
     ++summary_.verdicts[oracle::name(e.verdict.kind)];
-    const std::string signature = signature_of(kernel_, e.verdict);
     cases::Case c = generate(options_.seed, number);
+    const std::string signature = signature_of(kernel_, c, e.verdict);
     Json event = {{"event", "verdict"},
                   {"number", number},
-                  {"kernel", kernel_.name()},
+                  {"kernel", kernel_},
                   {"id", cases::case_id(c)},
                   {"evaluation", to_json(e)}};
     if (!signature.empty()) event["signature"] = signature;
@@ -123,7 +121,7 @@ class KernelCampaign {
     const Confirmation repeat =
         confirm(pool_, kernel_, fresh.c, fresh.signature, fresh.evaluation, options_.confirmations);
     Finding finding{.signature = fresh.signature,
-                    .kernel = kernel_.name(),
+                    .kernel = kernel_,
                     .diagnosis = fresh.evaluation.verdict.diagnosis,
                     .file = {},
                     .reproduce = {},
@@ -137,9 +135,9 @@ class KernelCampaign {
                                                     repeat.runs, small.evaluation.verdict.detail);
     } else if (shrunk_ < options_.max_shrunk) {
       ++shrunk_;
-      small = shrink(pool_, kernel_.name(), fresh.signature, fresh.c, fresh.evaluation,
-                     options_.shrink_budget, [&](const ShrinkResult& best) {
-                       progress_.update(fmt::format("{}: shrinking, {} tried, {} taken", kernel_.name(),
+      small = shrink(pool_, kernel_, fresh.signature, fresh.c, fresh.evaluation, options_.shrink_budget,
+                     [&](const ShrinkResult& best) {
+                       progress_.update(fmt::format("{}: shrinking, {} tried, {} taken", kernel_,
                                                     best.evaluations, best.steps));
                      });
       finding.shrunk = true;
@@ -156,7 +154,7 @@ class KernelCampaign {
                     {"minimal", small.minimal}});
     folder_.write(finding.file, {{"schema", record_schema},
                                  {"signature", fresh.signature},
-                                 {"kernel", kernel_.name()},
+                                 {"kernel", kernel_},
                                  {"device", options_.device},
                                  {"arch", options_.arch},
                                  {"diagnosis", finding.diagnosis},
@@ -177,12 +175,12 @@ class KernelCampaign {
       left = fmt::format(", {:.0f} s left",
                          std::max(0.0, static_cast<double>(options_.seconds->count()) - seconds));
     progress_.update(fmt::format(
-        "{}: {}/{} cases, {:.0f} cases/s, {} findings{}", kernel_.name(), number, options_.cases,
+        "{}: {}/{} cases, {:.0f} cases/s, {} findings{}", kernel_, number, options_.cases,
         static_cast<double>(summary_.cases) / std::max(seconds, 1e-3), summary_.findings.size(), left));
   }
 
   const CampaignOptions& options_;
-  const device::Kernel& kernel_;
+  std::string kernel_;
   Pool& pool_;
   RunFolder& folder_;
   Progress& progress_;
@@ -234,11 +232,8 @@ Summary run_campaign(const CampaignOptions& options, Pool& pool, RunFolder& fold
                  {"seed", options.seed},
                  {"cases", options.cases},
                  {"jobs", pool.jobs()}});
-  for (const std::string& name : options.kernels) {
-    const device::Kernel* kernel = device::find_kernel(name);
-    if (kernel == nullptr) continue;  // the command line has refused unknown names
-    KernelCampaign(options, *kernel, pool, folder, progress, summary, start).run();
-  }
+  for (const std::string& kernel : options.kernels)
+    KernelCampaign(options, kernel, pool, folder, progress, summary, start).run();
   summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const Json json = to_json(summary, options);
   folder.append({{"event", "end"}, {"summary", json}});

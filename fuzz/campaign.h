@@ -31,6 +31,7 @@ struct CampaignOptions {
   std::size_t shrink_budget = 600;              ///< evaluations per finding
   std::size_t max_shrunk = 8;  ///< findings per kernel that are shrunk; later ones keep their case
   int confirmations = 2;
+  bool stop_on_finding = false;  ///< go on to the next kernel after the first finding
 };
 
 struct Finding {

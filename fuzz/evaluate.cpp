@@ -103,9 +103,9 @@ bool is_finding(oracle::VerdictKind kind) {
   return true;
 }
 
-std::string signature_of(const device::Kernel& kernel, const oracle::Verdict& verdict) {
+std::string signature_of(const std::string& kernel, const cases::Case& c, const oracle::Verdict& verdict) {
   if (!is_finding(verdict.kind)) return {};
-  return oracle::signature(kernel.op(), kernel.name(), verdict);
+  return oracle::signature(cases::op_name(c.problem), kernel, verdict);
 }
 
 }  // namespace attest::fuzz

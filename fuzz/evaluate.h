@@ -25,7 +25,7 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
 
 /// "mla_decode/attest/mla_decode+qlen_mask/fail/element/query rows identical"; empty for a verdict that is
 /// not a finding (see is_finding).
-std::string signature_of(const device::Kernel& kernel, const oracle::Verdict& verdict);
+std::string signature_of(const std::string& kernel, const cases::Case& c, const oracle::Verdict& verdict);
 
 /// fail, crash, timeout, hazard, flaky and harness_error are findings; pass, unsupported and mistrusted are
 /// not.

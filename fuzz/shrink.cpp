@@ -11,9 +11,7 @@ namespace attest::fuzz {
 ShrinkResult shrink(Pool& pool, const std::string& kernel, const std::string& signature,
                     const cases::Case& start, const Evaluation& evaluation, std::size_t budget,
                     const std::function<void(const ShrinkResult&)>& progress) {
-  const device::Kernel* const k = device::find_kernel(kernel);
   ShrinkResult best{.c = start, .evaluation = evaluation};
-  if (k == nullptr) return best;
   for (bool improved = true; improved;) {
     improved = false;
     const std::vector<cases::Case> candidates = shrink_candidates(best.c);
@@ -26,7 +24,7 @@ ShrinkResult shrink(Pool& pool, const std::string& kernel, const std::string& si
         },
         [&](std::size_t index, Evaluation e) {
           ++best.evaluations;
-          const bool same = signature_of(*k, e.verdict) == signature;
+          const bool same = signature_of(kernel, candidates[index], e.verdict) == signature;
           if (same) {
             best.c = candidates[index];
             best.evaluation = std::move(e);

@@ -54,6 +54,7 @@ int verb_fuzz(const Common& common, const FuzzOptions& options) {
   if (options.seconds) campaign.seconds = std::chrono::seconds(*options.seconds);
   campaign.shrink_budget = options.shrink_budget;
   campaign.max_shrunk = options.max_shrunk;
+  campaign.stop_on_finding = options.stop_on_finding;
 
   Pool pool(pool_options(common, options.jobs, options.deadline_seconds));
   RunFolder folder(options.out.empty() ? next_run_path() : options.out);

@@ -83,7 +83,7 @@ int verb_replay(const Common& common, const ReplayOptions& options) {
       },
       [&](std::size_t index, const Evaluation& e) {
         const Job& job = jobs[index];
-        const std::string signature = signature_of(select_kernel(job.kernel, common), e.verdict);
+        const std::string signature = signature_of(job.kernel, job.c, e.verdict);
         if (e.verdict.kind == oracle::VerdictKind::harness_error)
           harness = true;
         else if (is_finding(e.verdict.kind))

@@ -17,7 +17,7 @@ int verb_shrink(const Common& common, const ShrinkOptions& options) {
   const std::string name = !options.kernel.empty() ? options.kernel
                            : !r.kernel.empty()     ? r.kernel
                                                    : fmt::format("attest/{}", cases::op_name(r.c.problem));
-  const device::Kernel& kernel = select_kernel(name, common);
+  select_kernel(name, common);
   Pool pool(pool_options(common, options.jobs, 600));
 
   std::optional<Evaluation> first;
@@ -31,7 +31,7 @@ int verb_shrink(const Common& common, const ShrinkOptions& options) {
         first = std::move(e);
         return true;
       });
-  const std::string signature = signature_of(kernel, first->verdict);
+  const std::string signature = signature_of(name, start, first->verdict);
   if (signature.empty()) {
     fmt::print(stderr, "attest: {} does not fail on {}: the verdict is {}{}{}\n", name, options.file,
                oracle::name(first->verdict.kind), first->verdict.detail.empty() ? "" : ", ",

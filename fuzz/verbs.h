@@ -32,6 +32,7 @@ struct FuzzOptions {
   int jobs = 0;  ///< 0 = one per core (sim) or per device (hip)
   std::uint64_t deadline_seconds = 120;
   std::uint64_t shrink_budget = 600, max_shrunk = 8;
+  bool stop_on_finding = false;
   std::string out;  ///< run folder; empty = attest-runs/<next number>
 };
 int verb_fuzz(const Common& common, const FuzzOptions& options);

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// A worker that speaks the protocol of fuzz/worker.h and has no device: the kernel's name says how it
+// misbehaves.
+//
+//   pass        answers pass
+//   slow        answers pass, the later the smaller the first request's kv_len
+//   two_bugs    fails with "bug A" when some q_len is no power of two, else with "bug B" when some kv_len >
+//   100 coin        fails in every second call crash, hang, garbage, mute   dies, never answers, answers
+//   nonsense, closes its socket
+//
+// Started as `fake_worker <device> <ordinal>`; the device "none" greets with an error.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+
+#include "cases/case.h"
+#include "fuzz/record.h"
+
+namespace {
+
+using namespace attest;
+
+void send_line(const std::string& text) {
+  const std::string line = text + "\n";
+  if (::send(3, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) ::_exit(1);
+}
+
+fuzz::Evaluation failing(const std::string& diagnosis) {
+  fuzz::Evaluation e;
+  e.verdict.kind = oracle::VerdictKind::fail;
+  e.verdict.stage = "element";
+  e.verdict.diagnosis = diagnosis;
+  e.output_digest = "0123456789abcdef";
+  return e;
+}
+
+fuzz::Evaluation answer(const std::string& kernel, const cases::Case& c) {
+  static int calls = 0;
+  ++calls;
+  const auto& problem = std::get<cases::MlaDecode>(c.problem);
+  if (kernel == "crash") std::raise(SIGSEGV);
+  if (kernel == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
+  if (kernel == "mute") ::_exit(7);
+  if (kernel == "coin" && calls % 2 == 1) return failing("heads");
+  if (kernel == "slow")
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 - std::min(20, problem.requests[0].kv_len)));
+  if (kernel == "two_bugs") {
+    for (const auto& r : problem.requests)
+      if ((r.q_len & (r.q_len - 1)) != 0) return failing("bug A");
+    for (const auto& r : problem.requests)
+      if (r.kv_len > 100) return failing("bug B");
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  if (std::string(argv[1]) == "none") {
+    send_line(
+        fuzz::Json{{"hello", fuzz::record_schema}, {"error", "none: there is no such device"}, {"exit", 3}}
+            .dump());
+    return 3;
+  }
+  send_line(fuzz::Json{{"hello", fuzz::record_schema}}.dump());
+  std::string inbox;
+  char buffer[65536];
+  for (ssize_t n; (n = ::recv(3, buffer, sizeof buffer, 0)) > 0;) {
+    inbox.append(buffer, static_cast<std::size_t>(n));
+    for (auto end = inbox.find('\n'); end != std::string::npos; end = inbox.find('\n')) {
+      const auto request = fuzz::Json::parse(inbox.substr(0, end));
+      inbox.erase(0, end + 1);
+      const auto kernel = request.at("kernel").get<std::string>();
+      if (kernel == "garbage")
+        send_line("{\"verdict\": 12");
+      else
+        send_line(fuzz::to_json(answer(kernel, cases::parse_case(request.at("case").dump()))).dump());
+    }
+  }
+  return 0;
+}
