@@ -76,6 +76,8 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
   Evaluation result;
   try {
     evaluate_into(result, device, kernel, c);
+  } catch (const device::DeviceError&) {
+    throw;
   } catch (const std::exception& error) {
     result.verdict = {};
     result.verdict.kind = oracle::VerdictKind::harness_error;

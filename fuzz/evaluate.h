@@ -19,8 +19,9 @@ struct Evaluation {
   double materialise_seconds = 0, run_seconds = 0, judge_seconds = 0;
 };
 
-/// Never throws: a failure of attest itself becomes a harness_error verdict. Everything but the seconds is a
-/// function of (device kind, kernel, case).
+/// Throws device::DeviceError when the kernel's code object cannot be used at all; any other failure of
+/// attest itself becomes a harness_error verdict. Everything but the seconds is a function of (device kind,
+/// kernel, case).
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c);
 
 /// "mla_decode/attest/mla_decode+qlen_mask/fail/element/query rows identical"; empty for a verdict that is

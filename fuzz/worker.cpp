@@ -88,6 +88,9 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
       const device::Kernel* kernel = device::find_kernel(kernel_name);
       if (kernel == nullptr) throw std::runtime_error("no kernel " + kernel_name);
       evaluation = evaluate(*device, *kernel, cases::parse_case(request.at("case").dump()));
+    } catch (const device::DeviceError& error) {
+      send_line(socket, Json{{"fatal", error.what()}, {"exit", 2}}.dump());
+      return 2;
     } catch (const std::exception& error) {
       evaluation = lost(oracle::VerdictKind::harness_error, "bad request", error.what());
     }
@@ -239,8 +242,11 @@ void Pool::run(const std::function<std::optional<Task>()>& next,
         const auto line = receive_line(worker.socket, worker.inbox);
         std::optional<Evaluation> evaluation;
         if (line) {
+          const Json answer = Json::parse(*line, nullptr, false);
+          if (answer.is_object() && answer.contains("fatal"))
+            throw PoolError(answer.at("fatal").get<std::string>(), answer.value("exit", 4));
           try {
-            evaluation = evaluation_from_json(Json::parse(*line));
+            evaluation = evaluation_from_json(answer);
           } catch (const std::exception& error) {
             evaluation = lost(oracle::VerdictKind::harness_error, "bad answer", error.what());
           }

@@ -45,7 +45,7 @@ void write_file(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-Ran attest(const std::string& arguments, const std::string& environment = "") {
+Ran run_attest(const std::string& arguments, const std::string& environment = "") {
   const TemporaryFolder folder;
   const std::string command = environment + " '" ATTEST_PROGRAM "' " + arguments + " >" + folder.path +
                               "/out 2>" + folder.path + "/err </dev/null";
@@ -78,43 +78,43 @@ std::string case_with(const std::string& what, const std::string& by) {
 }  // namespace
 
 TEST_CASE("impossible options are refused by name") {
-  refused(attest("fuzz --kernel attest/mla_decode --no-such-option"), "--no-such-option");
-  refused(attest("fuzz --kernel attest/mla_decode --cases 0"), "--cases");
-  refused(attest("fuzz --kernel attest/mla_decode --jobs -1"), "--jobs");
-  refused(attest("fuzz"), "--kernel NAME");
-  refused(attest("fuzz --kernel attest/mla_decoed"), "the closest are attest/mla_decode");
-  refused(attest("fuzz --op no_such_op"), "there are kernels for mla_decode");
-  refused(attest("fuzz --kernel attest/mla_decode --arch gfx1100"), "is for gfx942");
-  refused(attest("fuzz --kernel attest/mla_decode --device cuda"), "there are sim and hip");
-  refused(attest("no_such_verb"), "no_such_verb");
+  refused(run_attest("fuzz --kernel attest/mla_decode --no-such-option"), "--no-such-option");
+  refused(run_attest("fuzz --kernel attest/mla_decode --cases 0"), "--cases");
+  refused(run_attest("fuzz --kernel attest/mla_decode --jobs -1"), "--jobs");
+  refused(run_attest("fuzz"), "--kernel NAME");
+  refused(run_attest("fuzz --kernel attest/mla_decoed"), "the closest are attest/mla_decode");
+  refused(run_attest("fuzz --op no_such_op"), "there are kernels for mla_decode");
+  refused(run_attest("fuzz --kernel attest/mla_decode --arch gfx1100"), "is for gfx942");
+  refused(run_attest("fuzz --kernel attest/mla_decode --device cuda"), "there are sim and hip");
+  refused(run_attest("no_such_verb"), "no_such_verb");
 }
 
 TEST_CASE("help and version are on stdout and succeed") {
-  CHECK(attest("--help").code == 0);
-  CHECK(attest("fuzz --help").out.find("--shrink-budget") != std::string::npos);
-  const Ran version = attest("--version");
+  CHECK(run_attest("--help").code == 0);
+  CHECK(run_attest("fuzz --help").out.find("--shrink-budget") != std::string::npos);
+  const Ran version = run_attest("--version");
   CHECK(version.code == 0);
   CHECK(Json::parse(version.out).contains("compiler"));
 }
 
 TEST_CASE("an output folder that cannot be made is refused before anything runs") {
-  refused(attest("fuzz --kernel attest/mla_decode --cases 1 --out /proc/attest"), "/proc/attest");
+  refused(run_attest("fuzz --kernel attest/mla_decode --cases 1 --out /proc/attest"), "/proc/attest");
 }
 
 TEST_CASE("bad case files are refused in one line that names file and field") {
   const TemporaryFolder folder;
   const std::string file = folder.path + "/case.json";
   write_file(file, "{\"schema\": 1,");
-  refused(attest("replay " + file), file);
+  refused(run_attest("replay " + file), file);
   write_file(file, case_with("\"heads\": 16", "\"heads\": 129"));
-  refused(attest("replay " + file), "shape.heads");
+  refused(run_attest("replay " + file), "shape.heads");
   write_file(file, case_with("\"heads\"", "\"haeds\""));
-  refused(attest("replay " + file), "haeds");
+  refused(run_attest("replay " + file), "haeds");
   write_file(file, case_with("\"schema\": 1", "\"schema\": 9"));
-  refused(attest("replay " + file), "schema");
-  refused(attest("replay " + folder.path + "/absent.json"), "absent.json");
-  refused(attest("replay 7:x"), "SEED:NUMBER");
-  refused(attest("shrink " + folder.path + "/absent.json"), "absent.json");
+  refused(run_attest("replay " + file), "schema");
+  refused(run_attest("replay " + folder.path + "/absent.json"), "absent.json");
+  refused(run_attest("replay 7:x"), "SEED:NUMBER");
+  refused(run_attest("shrink " + folder.path + "/absent.json"), "absent.json");
 }
 
 TEST_CASE("code objects that are none are refused in one line") {
@@ -136,7 +136,7 @@ TEST_CASE("code objects that are none are refused in one line") {
         std::filesystem::copy_file(ATTEST_PROGRAM, entry.path(),
                                    std::filesystem::copy_options::overwrite_existing);
   }
-  const Ran ran = attest(command, environment);
+  const Ran ran = run_attest(command, environment);
   INFO(ran.err);
   CHECK(ran.code == 2);
   CHECK(std::count(ran.err.begin(), ran.err.end(), '\n') == 1);
@@ -145,8 +145,8 @@ TEST_CASE("code objects that are none are refused in one line") {
 
 TEST_CASE("without a GPU --device hip says so in one line and exits with 3") {
   if (std::filesystem::exists("/dev/kfd")) return;
-  refused(attest("fuzz --device hip --kernel attest/mla_decode --cases 1"), "hip", 3);
-  const Ran devices = attest("devices --json");
+  refused(run_attest("fuzz --device hip --kernel attest/mla_decode --cases 1"), "hip", 3);
+  const Ran devices = run_attest("devices --json");
   CHECK(devices.code == 0);
   const Json list = Json::parse(devices.out);
   REQUIRE(list.size() == 2);
@@ -156,7 +156,7 @@ TEST_CASE("without a GPU --device hip says so in one line and exits with 3") {
 }
 
 TEST_CASE("kernels are listed with what they are and imitate") {
-  const Json list = Json::parse(attest("kernels --json").out);
+  const Json list = Json::parse(run_attest("kernels --json").out);
   std::size_t faults = 0;
   for (const Json& k : list) {
     for (const char* key : {"name", "op", "arch", "contract", "supports"}) CHECK(k.at(key).is_string());
@@ -191,10 +191,10 @@ TEST_CASE("the q_len fault is found, shrunk to one request of q_len 3, and repla
   CHECK(small.page_size == 1);
   CHECK(small.requests[0].kv_len <= 4);
 
-  const Ran replay = attest("replay --json " + file);
+  const Ran replay = run_attest("replay --json " + file);
   CHECK(replay.code == 1);
   CHECK(Json::parse(replay.out).at("results")[0].at("reproduced") == true);
-  CHECK(attest("replay " + file + " --kernel attest/mla_decode").code == 0);
+  CHECK(run_attest("replay " + file + " --kernel attest/mla_decode").code == 0);
   CHECK(Json::parse(read_file(run + "/summary.json")).at("findings") == summary.at("findings"));
 }
 
@@ -202,8 +202,8 @@ TEST_CASE("the same seed gives the same findings with one worker and with two") 
   const TemporaryFolder folder;
   const std::string command =
       "fuzz --kernel attest/mla_decode+causal_off_by_one --cases 40 --seed 5 --quiet --json ";
-  Json one = Json::parse(attest(command + "--jobs 1 --out " + folder.path + "/1").out);
-  Json two = Json::parse(attest(command + "--jobs 2 --out " + folder.path + "/2").out);
+  Json one = Json::parse(run_attest(command + "--jobs 1 --out " + folder.path + "/1").out);
+  Json two = Json::parse(run_attest(command + "--jobs 2 --out " + folder.path + "/2").out);
   REQUIRE_FALSE(one.at("findings").empty());
   CHECK(one.at("verdicts") == two.at("verdicts"));
   for (Json* summary : {&one, &two})
@@ -214,11 +214,11 @@ TEST_CASE("the same seed gives the same findings with one worker and with two") 
 TEST_CASE("the correct kernel passes, and a run that tests nothing is not a success") {
   const TemporaryFolder folder;
   const Ran good =
-      attest("fuzz --kernel attest/mla_decode --cases 50 --seed 9 --json --out " + folder.path + "/good");
+      run_attest("fuzz --kernel attest/mla_decode --cases 50 --seed 9 --json --out " + folder.path + "/good");
   INFO(good.out);
   CHECK(good.code == 0);
   CHECK(Json::parse(good.out).at("verdicts").at("pass") == 50);
   const std::string empty = folder.path + "/empty.json";
   write_file(empty, case_with("\"q_len\": 1", "\"q_len\": 0"));
-  CHECK(attest("replay " + empty).code == 3);
+  CHECK(run_attest("replay " + empty).code == 3);
 }
