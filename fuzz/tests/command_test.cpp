@@ -172,7 +172,7 @@ TEST_CASE("kernels are listed with what they are and imitate") {
 TEST_CASE("the q_len fault is found, shrunk to one request of q_len 3, and replayed bit for bit") {
   const TemporaryFolder folder;
   const std::string run = folder.path + "/run";
-  const Ran fuzz = attest(
+  const Ran fuzz = run_attest(
       "fuzz --kernel attest/mla_decode+qlen_mask --cases 500 --seed 3 --stop-on-finding --json --out " + run);
   INFO(fuzz.err);
   REQUIRE(fuzz.code == 1);
