@@ -2,8 +2,8 @@
 //
 // One decoded gfx942 machine instruction: what the words say, before anything is executed.
 //
-// The decoder (isa/decode.h) fills it from one, two or three dwords, the disassembler prints it in LLVM's syntax, the
-// executor binds a handler to it. Fields that an encoding does not have keep their defaults.
+// The decoder (isa/decode.h) fills it from one, two or three dwords, the disassembler prints it in LLVM's
+// syntax, the executor binds a handler to it. Fields that an encoding does not have keep their defaults.
 //
 // Operand codes form one space, the ISA's 9-bit source space with the accumulation registers behind it:
 //
@@ -22,7 +22,24 @@
 namespace attest::device::sim {
 
 enum class Encoding : std::uint8_t {
-  sop1, sop2, sopc, sopk, sopp, smem, vop1, vop2, vopc, vop3, vop3p, mai, ds, mubuf, mtbuf, flat, global, scratch,
+  sop1,
+  sop2,
+  sopc,
+  sopk,
+  sopp,
+  smem,
+  vop1,
+  vop2,
+  vopc,
+  vop3,
+  vop3p,
+  mai,
+  ds,
+  mubuf,
+  mtbuf,
+  flat,
+  global,
+  scratch,
 };
 
 /// What the dword behind a VOP1, VOP2 or VOPC means (src0 code 249 or 250), if it is not a literal.
@@ -46,9 +63,9 @@ struct Instruction {
   std::uint16_t src[3] = {operand::none, operand::none, operand::none};
   std::uint32_t literal = 0;
   std::int32_t imm = 0;  ///< SIMM16 (sign-extended) of SOPK/SOPP; byte offset of SMEM, DS, MUBUF, FLAT
-  std::uint8_t neg = 0, abs = 0;        ///< bit i: source i. VOP3P: neg is neg_lo, abs is neg_hi
+  std::uint8_t neg = 0, abs = 0;           ///< bit i: source i. VOP3P: neg is neg_lo, abs is neg_hi
   std::uint8_t op_sel = 0, op_sel_hi = 0;  ///< VOP3: op_sel bit 3 is the destination half
-  std::uint8_t omod = 0;                ///< 0 none, 1 *2, 2 *4, 3 /2
+  std::uint8_t omod = 0;                   ///< 0 none, 1 *2, 2 *4, 3 /2
   bool clamp = false;
   std::uint8_t cbsz = 0, abid = 0, blgp = 0;  ///< MAI
 
@@ -62,13 +79,14 @@ struct Instruction {
   std::uint8_t sext = 0;  ///< bit i: source i is sign-extended
 
   // Memory.
-  std::uint16_t addr = operand::none;     ///< VADDR; DS address
-  std::uint16_t data[2] = {operand::none, operand::none};  ///< store data (DS: data0, data1; MUBUF: VDATA of stores)
-  std::uint16_t saddr = operand::none;    ///< SMEM SBASE, MUBUF SRSRC, FLAT SADDR (first SGPR); none = off
-  std::uint16_t soffset = operand::none;  ///< MUBUF SOFFSET, SMEM SOFFSET
-  std::uint8_t offset1 = 0;               ///< DS two-address forms: imm holds offset0
+  std::uint16_t addr = operand::none;  ///< VADDR; DS address
+  std::uint16_t data[2] = {operand::none,
+                           operand::none};  ///< store data (DS: data0, data1; MUBUF: VDATA of stores)
+  std::uint16_t saddr = operand::none;      ///< SMEM SBASE, MUBUF SRSRC, FLAT SADDR (first SGPR); none = off
+  std::uint16_t soffset = operand::none;    ///< MUBUF SOFFSET, SMEM SOFFSET
+  std::uint8_t offset1 = 0;                 ///< DS two-address forms: imm holds offset0
   bool sc0 = false, sc1 = false, nt = false, lds = false, offen = false, idxen = false, gds = false;
-  std::uint8_t format = 0;                ///< MTBUF
+  std::uint8_t format = 0;  ///< MTBUF
 };
 
 }  // namespace attest::device::sim
