@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,10 @@ struct SparseBytes {
   [[nodiscard]] std::span<const std::byte> at(std::uint64_t offset, std::size_t count) const;
 };
 
+/// Entries of kv_page_indices past the live ones: page ids that hold poison, or (poison `inf`) ids outside
+/// the pool.
+inline constexpr int index_slack = 64;
+
 struct MlaDecodeInputs {
   std::vector<std::byte> q;  ///< [total_q, heads, 576] in q_format
   SparseBytes kv_pool;       ///< pages of page_size rows of 576 in kv_format
@@ -40,7 +45,7 @@ struct MlaDecodeInputs {
 
   std::vector<std::int32_t> qo_indptr;         ///< [batch + 1] rows of q
   std::vector<std::int32_t> kv_indptr;         ///< [batch + 1] entries of kv_page_indices
-  std::vector<std::int32_t> kv_page_indices;   ///< [kv_indptr[batch] + slack]; the slack is garbage
+  std::vector<std::int32_t> kv_page_indices;   ///< [kv_indptr[batch] + index_slack]; the slack is garbage
   std::vector<std::int32_t> kv_last_page_len;  ///< [batch] 1..page_size; 0 for kv_len 0
 };
 
@@ -50,14 +55,14 @@ using Inputs = std::variant<MlaDecodeInputs>;
 Inputs materialise(const Case& c);
 
 /// `count` elements of `format` filled with `poison`; what an output buffer holds before the launch.
-/// `tensor` keeps random poisons (large, stale) of different buffers apart.
+/// `tensor` keeps random poisons (large, stale) of different buffers apart. e8m0 takes |value|.
 std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
                                     std::string_view tensor);
 
 /// What came back from a device, in the case's formats.
 struct Outputs {
   struct Tensor {
-    std::string name;              ///< "out" [total_q, heads, 512], "lse" [total_q, heads] f32
+    std::string name;  ///< "out" [total_q, heads, 512], "lse" [total_q, heads] f32
     std::vector<std::byte> bytes;
   };
   std::vector<Tensor> tensors;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// Random numbers by address instead of by order: draw(seed, tensor, request, row, column) is a pure function,
+// so nothing that is generated earlier, later, in parallel or not at all changes it.
+//
+// The function is Philox4x32-7 of Random123 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+// SC'11; seven rounds pass BigCrush). The key is the seed; the counter is {column / 8, row, request, tensor};
+// each of the eight 16-bit halves of a result belongs to one column.
+//
+// 16 bits are enough for a sample of N(0,1) that is stored in bf16 or fp8, and make it cheap: one bit of sign
+// and a table of the 32768 quantiles |x| at (k + 1/2) / 32768, largest 4.3. The usual methods are no use
+// here: Box-Muller and inverse-CDF formulas call libm, whose last bits differ between machines. The table is
+// integrated with
+// + - * / only, which IEEE 754 fixes.
+#pragma once
+
+#include <cstdint>
+
+namespace attest::cases {
+
+/// What a draw is for. Part of the counter: append, never renumber, or every case changes its data.
+enum class Draw : std::uint32_t {
+  q = 1,
+  kv = 2,
+  q_choice = 3,  ///< per query row: which key to needle, how much to scale
+  kv_mean = 4,   ///< per column: common vector, outlier channels, signs, exponents
+  page_order = 5,
+  index_slack = 6,
+  unused_memory = 7,
+  result_memory = 8,
+};
+
+class Counter {
+ public:
+  Counter(std::uint64_t seed, Draw draw, std::uint32_t request, std::uint32_t row)
+      : seed_(seed), draw_(static_cast<std::uint32_t>(draw)), request_(request), row_(row) {}
+
+  /// Columns [first, first + count); both multiples of 8.
+  void halves(int first, int count, std::uint16_t* out) const;
+
+  /// The 32 bits of columns 2i and 2i + 1.
+  [[nodiscard]] std::uint32_t word(std::uint32_t i) const;
+
+  /// Uniform in [0, bound), biased by less than bound / 2^32.
+  [[nodiscard]] std::uint32_t below(std::uint32_t i, std::uint32_t bound) const {
+    return static_cast<std::uint32_t>((std::uint64_t{word(i)} * bound) >> 32);
+  }
+
+ private:
+  std::uint64_t seed_;
+  std::uint32_t draw_, request_, row_;
+};
+
+/// N(0,1), one per half.
+void normals(const std::uint16_t* halves, int count, float* out);
+
+}  // namespace attest::cases
