@@ -40,9 +40,9 @@
 // That makes operands for eight products, and product c computes the columns 8i + c. A lane ends up with
 // columns 32g..32g+31 of its wave's 128, contiguous in memory.
 //
-// LDS. Rows of 576 bf16 are 288 banks, so the 16 lanes of an operand read would hit the same bank; 16 bytes
-// of padding shift each row by four banks and make the 16-byte reads conflict-free. An fp8 cache is widened
-// to bf16 on the way into LDS, which is exact.
+// LDS. A row of 576 bf16 is 288 words, a multiple of the 32 banks, so the 16 lanes of an operand read would
+// collide; 16 bytes of padding shift each row by four banks and make the 16-byte reads conflict-free. An fp8
+// cache is widened to bf16 on the way into LDS, which is exact.
 //
 // Staging. Eight threads fetch a row, nine chunks of eight elements each, into registers while the tile
 // before is being multiplied. A token past the end of the range repeats the last one inside it. Its weight

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+#include "device/contracts/attest_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <list>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "device/contracts/attest_mla_decode.h"
+#include "device/hip/buffer.h"
+#include "device/hip/device.h"
+
+namespace attest::device::contracts {
+namespace {
+
+using cases::Format;
+using contract::kv_lora_rank;
+
+struct Fault {
+  std::string_view name;
+  std::string_view object;  ///< the code object that has a variant with this fault
+  std::string_view imitates;
+  std::string_view what;
+};
+constexpr auto faults = std::to_array<Fault>({
+#include "planted_faults.inc"
+});
+
+unsigned ceil_div(std::int64_t dividend, std::int64_t divisor) {
+  return static_cast<unsigned>((dividend + divisor - 1) / divisor);
+}
+
+std::string_view short_name(Format format) {
+  return format == Format::bf16 ? "bf16" : "fp8";
+}
+
+/// The buffers of one run, so that all of them can be looked over afterwards.
+class Buffers {
+ public:
+  Buffers(hip::HipDevice& device, std::uint64_t guard_bytes) : device_(device), guard_bytes_(guard_bytes) {}
+
+  hip::DeviceBuffer& add(std::string name, std::uint64_t size, Format format = Format::f32) {
+    const bool fp8 = format == Format::fp8_e4m3fnuz;
+    return buffers_.emplace_back(device_, std::move(name), size, guard_bytes_,
+                                 fp8 ? hip::GuardPattern::fp8 : hip::GuardPattern::words);
+  }
+  hip::DeviceBuffer& add(std::string name, std::span<const std::byte> contents, Format format = Format::f32) {
+    hip::DeviceBuffer& buffer = add(std::move(name), contents.size(), format);
+    buffer.upload(contents);
+    return buffer;
+  }
+  hip::DeviceBuffer& add(std::string name, const std::vector<std::int32_t>& contents) {
+    return add(std::move(name), std::as_bytes(std::span(contents)));
+  }
+
+  [[nodiscard]] std::vector<std::string> guard_damage() const {
+    std::vector<std::string> damage;
+    for (const hip::DeviceBuffer& buffer : buffers_) {
+      if (auto found = buffer.guard_damage()) damage.push_back(*found);
+    }
+    return damage;
+  }
+
+ private:
+  hip::HipDevice& device_;
+  std::uint64_t guard_bytes_;
+  std::list<hip::DeviceBuffer> buffers_;
+};
+
+class AttestMlaDecode final : public Kernel {
+ public:
+  AttestMlaDecode(const std::filesystem::path& directory, const Fault* fault) : fault_(fault) {
+    decode_ = directory / object_file("mla_decode");
+    reduce_ = directory / object_file("split_reduce");
+  }
+
+  [[nodiscard]] bool present() const {
+    std::error_code error;
+    return std::filesystem::exists(decode_, error) && std::filesystem::exists(reduce_, error);
+  }
+
+  [[nodiscard]] std::string name() const override {
+    return fault_ == nullptr ? "attest/mla_decode" : fmt::format("attest/mla_decode+{}", fault_->name);
+  }
+  [[nodiscard]] std::string op() const override { return "mla_decode"; }
+  [[nodiscard]] std::string arch() const override { return ATTEST_KERNEL_ARCH; }
+  [[nodiscard]] std::string contract() const override { return "attest"; }
+  [[nodiscard]] std::string fault() const override {
+    return fault_ == nullptr ? "" : std::string(fault_->name);
+  }
+  [[nodiscard]] std::string imitates() const override {
+    return fault_ == nullptr ? "" : std::string(fault_->imitates);
+  }
+  [[nodiscard]] std::string precision() const override { return "bf16"; }
+  [[nodiscard]] std::string supports() const override {
+    std::string text =
+        "q/kv bf16/bf16, bf16/fp8_e4m3fnuz, fp8_e4m3fnuz/fp8_e4m3fnuz; out bf16; 1..128 heads; q_len 0..16; "
+        "any "
+        "page size; 1..32 splits";
+    if (fault_ != nullptr) text += fmt::format("; planted: {}", fault_->what);
+    return text;
+  }
+
+  [[nodiscard]] std::optional<std::string> refuses(const cases::Case& c) const override {
+    const auto* p = std::get_if<cases::MlaDecode>(&c.problem);
+    if (p == nullptr) return fmt::format("does mla_decode, not {}", cases::op_name(c.problem));
+    const auto other = [](std::string_view field, Format format, std::string_view wanted) {
+      return fmt::format("formats.{} is {}; it takes {}", field, cases::name(format), wanted);
+    };
+    if (p->kv_format != Format::bf16 && p->kv_format != Format::fp8_e4m3fnuz) {
+      return other("kv", p->kv_format, "bf16 or fp8_e4m3fnuz");
+    }
+    if (p->q_format == Format::fp8_e4m3fnuz && p->kv_format == Format::bf16) {
+      return other("q", p->q_format, "bf16 with a bf16 cache");
+    }
+    if (p->q_format != Format::bf16 && p->q_format != Format::fp8_e4m3fnuz) {
+      return other("q", p->q_format, "bf16 or fp8_e4m3fnuz");
+    }
+    if (p->out_format != Format::bf16) return other("out", p->out_format, "bf16");
+    if (p->num_splits > contract::max_splits) {
+      return fmt::format("shape.num_splits is {}; it takes 1..{}", p->num_splits, contract::max_splits);
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] Outcome run(Device& device, const cases::Case& c,
+                            const cases::Inputs& inputs) const override {
+    hip::HipDevice& gpu = hip::hip_device(device);
+    if (gpu.arch() != arch()) {
+      throw DeviceError(
+          fmt::format("{} is compiled for {}; device {} is {}", name(), arch(), gpu.name(), gpu.arch()));
+    }
+    if (const auto why = refuses(c)) throw DeviceError(fmt::format("{}: {}", name(), *why));
+    Outcome outcome;
+    try {
+      run_on(gpu, c, std::get<cases::MlaDecode>(c.problem), std::get<cases::MlaDecodeInputs>(inputs),
+             outcome);
+    } catch (const hip::CallFailed& failure) {
+      outcome.status = Status::harness_error;
+      outcome.diagnosis = "a HIP call failed outside of the kernel";
+      outcome.detail = failure.what();
+    }
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] std::string object_file(std::string_view object) const {
+    if (fault_ == nullptr || fault_->object != object) return fmt::format("{}.co", object);
+    return fmt::format("{}+{}.co", object, fault_->name);
+  }
+
+  /// Launches and notes the result. True when the kernel ended as it should.
+  static bool launch(hip::HipDevice& gpu, hip::Function function, std::string stage,
+                     const hip::Geometry& geometry, const auto& arguments, std::uint64_t budget,
+                     Outcome& outcome) {
+    hip::LaunchReport report = gpu.launch(function, geometry, arguments, budget);
+    outcome.stage = std::move(stage);
+    outcome.status = report.status;
+    outcome.diagnosis = std::move(report.diagnosis);
+    outcome.detail = std::move(report.detail);
+    outcome.wave_instructions += report.wave_instructions;
+    outcome.seconds += report.seconds;
+    return outcome.status == Status::ok;
+  }
+
+  void run_on(hip::HipDevice& gpu, const cases::Case& c, const cases::MlaDecode& p,
+              const cases::MlaDecodeInputs& in, Outcome& outcome) const {
+    const hip::Function decode = gpu.function(
+        decode_, fmt::format("mla_decode_{}_{}", short_name(p.q_format), short_name(p.kv_format)));
+    const hip::Function reduce = gpu.function(reduce_, "split_reduce");
+
+    const auto total_q = static_cast<std::uint64_t>(in.qo_indptr.back());
+    const std::uint64_t rows = total_q * static_cast<std::uint64_t>(p.heads);
+    const std::uint64_t partials = p.num_splits > 1 ? rows * static_cast<std::uint64_t>(p.num_splits) : 0;
+    const auto poison = [&](cases::Poison kind, Format format, std::uint64_t count, std::string_view tensor) {
+      return cases::poison_bytes(c, kind, format, count, tensor);
+    };
+
+    Buffers buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
+    const auto& q = buffers.add("q", in.q, p.q_format);
+    auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
+    kv_pool.upload(in.kv_pool);
+    const auto& qo_indptr = buffers.add("qo_indptr", in.qo_indptr);
+    const auto& kv_indptr = buffers.add("kv_indptr", in.kv_indptr);
+    const auto& kv_page_indices = buffers.add("kv_page_indices", in.kv_page_indices);
+    const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.kv_last_page_len);
+    const auto& out =
+        buffers.add("out", poison(c.memory.output, Format::bf16, rows * kv_lora_rank, "out"), Format::bf16);
+    const auto& lse =
+        buffers.add("lse", poison(c.memory.output, Format::f32, p.return_lse ? rows : 0, "lse"));
+    const auto& partial_out = buffers.add(
+        "partial_out", poison(c.memory.scratch, Format::f32, partials * kv_lora_rank, "partial_out"));
+    const auto& partial_lse =
+        buffers.add("partial_lse", poison(c.memory.scratch, Format::f32, partials, "partial_lse"));
+
+    // Row tiles of the longest request, and a generous estimate of the work, in wave instructions, after
+    // which the kernel is called runaway. A real tile takes about 300 of them per wave.
+    unsigned row_tiles = 0;
+    std::uint64_t tiles = 0;
+    for (const cases::Request& request : p.requests) {
+      const unsigned of_request = ceil_div(std::int64_t{request.q_len} * p.heads, contract::rows_per_group);
+      row_tiles = std::max(row_tiles, of_request);
+      tiles += std::uint64_t{of_request} * ceil_div(request.kv_len, contract::tile_tokens);
+    }
+    const std::array<unsigned, 3> grid{row_tiles, static_cast<unsigned>(p.requests.size()),
+                                       static_cast<unsigned>(p.num_splits)};
+    const std::uint64_t groups = std::uint64_t{grid[0]} * grid[1] * grid[2];
+    const std::uint64_t budget = 10'000'000 + 100 * 4 * (1000 * groups + 500 * tiles);
+
+    if (groups > 0) {
+      contract::MlaDecodeArgs args{};
+      args.q = q.data();
+      args.kv_pool = kv_pool.data();
+      args.qo_indptr = qo_indptr.as<std::int32_t>();
+      args.kv_indptr = kv_indptr.as<std::int32_t>();
+      args.kv_page_indices = kv_page_indices.as<std::int32_t>();
+      args.kv_last_page_len = kv_last_page_len.as<std::int32_t>();
+      args.out = out.data();
+      args.lse = p.return_lse ? lse.as<float>() : nullptr;
+      args.partial_out = p.num_splits > 1 ? partial_out.as<float>() : nullptr;
+      args.partial_lse = p.num_splits > 1 ? partial_lse.as<float>() : nullptr;
+      args.page_stride = static_cast<std::uint32_t>(in.page_stride_bytes);
+      args.page_size = p.page_size;
+      args.heads = p.heads;
+      args.num_splits = p.num_splits;
+      args.causal = p.causal ? 1 : 0;
+      args.score_scale = p.sm_scale * p.q_scale * p.kv_scale;
+      args.out_scale = p.kv_scale;
+      if (!launch(gpu, decode, "mla_decode", {grid, contract::threads}, args, budget, outcome)) return;
+      if (p.num_splits > 1) {
+        contract::SplitReduceArgs merge{};
+        merge.partial_out = partial_out.as<float>();
+        merge.partial_lse = partial_lse.as<float>();
+        merge.out = out.data();
+        merge.lse = args.lse;
+        merge.rows = static_cast<std::int32_t>(rows);
+        merge.num_splits = p.num_splits;
+        const hip::Geometry geometry{
+            {ceil_div(static_cast<std::int64_t>(rows), contract::rows_per_reduce), 1, 1}, contract::threads};
+        if (!launch(gpu, reduce, "split_reduce", geometry, merge, budget, outcome)) return;
+      }
+    }
+
+    outcome.outputs.tensors.push_back({"out", out.download()});
+    if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});
+    std::vector<std::string>& damage = outcome.outputs.guard_damage;
+    damage = buffers.guard_damage();
+    const auto note = [&](std::optional<std::string> found) {
+      if (found) damage.push_back(*std::move(found));
+    };
+    note(q.modification(in.q));
+    note(kv_pool.modification(in.kv_pool));
+    note(qo_indptr.modification(std::as_bytes(std::span(in.qo_indptr))));
+    note(kv_indptr.modification(std::as_bytes(std::span(in.kv_indptr))));
+    note(kv_page_indices.modification(std::as_bytes(std::span(in.kv_page_indices))));
+    note(kv_last_page_len.modification(std::as_bytes(std::span(in.kv_last_page_len))));
+  }
+
+  const Fault* fault_;
+  std::filesystem::path decode_;
+  std::filesystem::path reduce_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory) {
+  std::vector<std::unique_ptr<const Kernel>> found;
+  const auto consider = [&](const Fault* fault) {
+    auto kernel = std::make_unique<AttestMlaDecode>(directory, fault);
+    if (kernel->present()) found.push_back(std::move(kernel));
+  };
+  consider(nullptr);
+  for (const Fault& fault : faults) consider(&fault);
+  return found;
+}
+
+}  // namespace attest::device::contracts

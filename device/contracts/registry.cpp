@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// All kernels of this build: what each contract finds.
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "device/contracts/attest_kernels.h"
+#include "device/hip/installation.h"
+#include "device/kernel.h"
+
+namespace attest::device {
+
+const std::vector<const Kernel*>& kernels() {
+  static const auto found = contracts::attest_kernels(hip::kernel_directory());
+  static const std::vector<const Kernel*> ordered = [] {
+    std::vector<const Kernel*> all;
+    for (const auto& kernel : found) all.push_back(kernel.get());
+    std::sort(all.begin(), all.end(), [](const Kernel* a, const Kernel* b) { return a->name() < b->name(); });
+    return all;
+  }();
+  return ordered;
+}
+
+const Kernel* find_kernel(std::string_view name) {
+  const auto& all = kernels();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Kernel* k) { return k->name() == name; });
+  return at == all.end() ? nullptr : *at;
+}
+
+}  // namespace attest::device
