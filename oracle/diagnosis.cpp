@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: MIT
+//
+// From numbers to a name
+// ======================
+//
+// A wrong attention output looks like noise: a dropped tile, a stale key and a rounded accumulator all give
+// 512 plausible numbers. What tells them apart is that each is exactly reproducible. So the diagnosis asks,
+// cheapest first:
+//
+//   1. the bytes: rows that still hold what was there before the launch, rows of NaN, rows of zeros, rows
+//   that are
+//      bit for bit each other although their references differ;
+//   2. imagined kernels (oracle/imagined.h): does a reference with this one defect give this result, within
+//   its own
+//      bound? Tried in a fixed order on up to a dozen failing rows, and all of them must agree;
+//   3. other rows: is it the right answer to another row?
+//   4. estimates: a factor, a relative error of the softmax scale, one key that explains the error;
+//   5. what is left: an error that is small and spread evenly is a kernel less precise than it declares.
+//
+// The same defect must get the same name in every case, or one bug becomes many findings. That is why the
+// tests of 2. come in an order of decreasing specificity, why parameters (which tile, which split) go into
+// the detail, and why NaN rows are set aside as long as other rows can speak: an over-read gives NaN on
+// poison and a wrong number elsewhere.
+#include "oracle/diagnosis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "oracle/imagined.h"
+
+namespace attest::oracle {
+namespace {
+
+using Eigen::Index;
+using reference::kv_lora_rank;
+constexpr int most_requests = 4, rows_per_request = 4, column_stride = 12;
+constexpr int most_other_requests = 32;
+
+struct RowAddress {
+  int request = 0, position = 0, head = 0;
+};
+
+bool all_zero(std::span<const double> y) {
+  return std::all_of(y.begin(), y.end(), [](double v) { return v == 0; });
+}
+
+class Examination {
+ public:
+  Examination(const MlaLaunch& launch, const std::vector<RowResult>& rows, const Rules& rules,
+              const PrecisionProfile& profile)
+      : launch_(launch), rows_(rows), rules_(rules), profile_(profile) {
+    const auto& requests = launch.problem.requests;
+    for (int b = 0; b < static_cast<int>(requests.size()); ++b)
+      for (int p = 0; p < requests[static_cast<std::size_t>(b)].q_len; ++p)
+        for (int h = 0; h < launch.problem.heads; ++h) address_.push_back({b, p, h});
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      if (rows[r].failed == Stage::none) continue;
+      failing_.push_back(static_cast<Index>(r));
+      (finite(static_cast<Index>(r)) ? finite_ : non_finite_).push_back(static_cast<Index>(r));
+    }
+  }
+
+  Diagnosis diagnose() {
+    if (auto found = unwritten()) return *found;
+    std::optional<Diagnosis> named;
+    if (!finite_.empty()) {
+      if (!named) named = zeros();
+      if (!named) named = lse_alone();
+      if (!named) named = identical_rows();
+      if (!named) {
+        call_witnesses();
+        named = imagined();
+      }
+      if (!named) named = another_row();
+      if (!named) named = constant_factor();
+      if (!named) named = softmax_scale();
+      if (!named) named = one_key();
+      if (named) return *named;
+    }
+    if (!non_finite_.empty()) return not_a_number();
+    if (auto found = high_pages()) return *found;
+    if (auto found = aligned_run()) return *found;
+    return remainder();
+  }
+
+ private:
+  [[nodiscard]] std::span<const double> y(Index row) const {
+    return {&launch_.out(row, 0), static_cast<std::size_t>(launch_.out.cols())};
+  }
+  [[nodiscard]] std::span<const std::byte> bytes(Index row) const {
+    return launch_.out_bytes.subspan(static_cast<std::size_t>(row) * launch_.row_bytes(),
+                                     launch_.row_bytes());
+  }
+  [[nodiscard]] const RowResult& result(Index row) const { return rows_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] const RowAddress& address(Index row) const { return address_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] bool finite(Index row) const {
+    for (const double v : y(row))
+      if (!std::isfinite(v)) return false;
+    return !launch_.has_lse() || std::isfinite(launch_.lse[row]) || result(row).lse_used <= 1;
+  }
+  [[nodiscard]] const cases::Request& request_of(Index row) const {
+    return launch_.problem.requests[static_cast<std::size_t>(address(row).request)];
+  }
+  [[nodiscard]] int visible(Index row) const {
+    const cases::Request& request = request_of(row);
+    return launch_.problem.causal ? std::max(0, request.kv_len - request.q_len + address(row).position + 1)
+                                  : request.kv_len;
+  }
+  [[nodiscard]] std::string where(Index row) const {
+    const RowAddress& a = address(row);
+    return fmt::format("request {}, position {}, head {}", a.request, a.position, a.head);
+  }
+
+  std::optional<Diagnosis> unwritten() const {
+    const cases::Poison poison = launch_.c.memory.output;
+    const auto rows = static_cast<std::size_t>(launch_.out.rows());
+    const std::vector<std::byte> before =
+        cases::poison_bytes(launch_.c, poison, launch_.problem.out_format, rows * kv_lora_rank, "out");
+    Index untouched = 0, touched_in_part = 0, first = -1;
+    const auto element_bytes = launch_.row_bytes() / kv_lora_rank;
+    for (const Index r : failing_) {
+      const auto now = bytes(r);
+      const std::byte* then = before.data() + static_cast<std::size_t>(r) * launch_.row_bytes();
+      if (std::memcmp(now.data(), then, now.size()) == 0) {
+        ++untouched;
+      } else if (poison != cases::Poison::zero) {
+        int same = 0;
+        for (std::size_t d = 0; d < kv_lora_rank; ++d)
+          same += std::memcmp(now.data() + d * element_bytes, then + d * element_bytes, element_bytes) == 0
+                      ? 1
+                      : 0;
+        if (same >= 8) ++touched_in_part;
+      }
+      if (first < 0 && untouched + touched_in_part > 0) first = r;
+    }
+    if (untouched > 0)
+      return Diagnosis{"rows unwritten", fmt::format("{} rows still hold {}, the first is {}", untouched,
+                                                     cases::name(poison), where(first))};
+    if (touched_in_part > 0)
+      return Diagnosis{"columns unwritten",
+                       fmt::format("{} rows still hold {} in some columns, the first is {}", touched_in_part,
+                                   cases::name(poison), where(first))};
+    if (!launch_.has_lse()) return std::nullopt;
+    const std::vector<std::byte> lse_before =
+        cases::poison_bytes(launch_.c, poison, cases::Format::f32, rows, "lse");
+    for (const Index r : failing_) {
+      const auto at = static_cast<std::size_t>(r) * sizeof(float);
+      if (result(r).lse_used > 1 &&
+          std::memcmp(launch_.lse_bytes.data() + at, lse_before.data() + at, sizeof(float)) == 0)
+        ++untouched, first = first < 0 ? r : first;
+    }
+    if (untouched > 0)
+      return Diagnosis{"lse unwritten", fmt::format("{} values still hold {}, the first is {}", untouched,
+                                                    cases::name(poison), where(first))};
+    return std::nullopt;
+  }
+
+  Diagnosis not_a_number() const {
+    Index empty = 0, partial_page = 0, shadowed = 0;
+    for (const Index r : non_finite_) {
+      const cases::Request& request = request_of(r);
+      if (visible(r) <= 0) ++empty;
+      if (request.kv_len % launch_.problem.page_size != 0) ++partial_page;
+      if (visible(r) > 0 && visible(r) < request.kv_len) ++shadowed;
+    }
+    const auto all = static_cast<Index>(non_finite_.size());
+    const std::string first = fmt::format("{} rows, the first is {}", all, where(non_finite_.front()));
+    if (empty == all) return {"not finite on empty rows", first};
+    // Rows that see all keys are clean, rows that end before the last tile or split are not.
+    if (shadowed + empty == all && shadowed > 0) return {"nan from a fully masked tile", first};
+    const auto poisonous = [](cases::Poison p) { return p == cases::Poison::nan || p == cases::Poison::inf; };
+    if (poisonous(launch_.c.memory.unused))
+      return {
+          "nan from poison",
+          first + (partial_page == all ? "; every one belongs to a request that ends inside a page" : "")};
+    if (launch_.problem.num_splits > 1 && poisonous(launch_.c.memory.scratch))
+      return {"nan from scratch", first};
+    return {"not finite", first};
+  }
+
+  std::optional<Diagnosis> zeros() const {
+    Index count = 0;
+    for (const Index r : finite_) count += all_zero(y(r)) ? 1 : 0;
+    if (count == 0) return std::nullopt;
+    return Diagnosis{"rows of zeros", fmt::format("{} of {} failing rows", count, finite_.size())};
+  }
+
+  std::optional<Diagnosis> lse_alone() {
+    if (!launch_.has_lse()) return std::nullopt;
+    for (const Index r : finite_)
+      if (result(r).used > 1 || result(r).failed == Stage::row) return std::nullopt;
+    const auto all = [&](const auto& holds) { return std::all_of(finite_.begin(), finite_.end(), holds); };
+    call_witnesses();
+    const auto times = [&](double factor) {
+      return all_witnesses([&](const Witness& w) {
+        const double lse = w.home->request.attention.lse[w.row];
+        return std::isfinite(lse) && std::abs(*w.lse - lse * factor) < 1e-5 * (1 + std::abs(lse));
+      });
+    };
+    if (all([&](Index r) { return visible(r) <= 0; }))
+      return Diagnosis{"lse of empty rows",
+                       fmt::format("{} rows hold {}", finite_.size(), launch_.lse[finite_.front()])};
+    constexpr double log2_e = 1.4426950408889634;
+    if (times(log2_e))
+      return Diagnosis{"lse in base 2", "every failing lse is log2(e) times the natural one"};
+    if (times(1 / log2_e))
+      return Diagnosis{"lse in base e twice", "every failing lse is ln(2) times the right one"};
+    if (all_witnesses([](const Witness& w) {
+          return std::abs(*w.lse - w.home->request.attention.row_max[w.row]) < 1e-5 * (1 + std::abs(*w.lse));
+        }))
+      return Diagnosis{"lse without the row sum", "every failing lse is the largest score"};
+    return std::nullopt;
+  }
+
+  // Rows of one request that are bit for bit each other, of which one is right and another is not.
+  std::optional<Diagnosis> identical_rows() const {
+    std::set<Index> explained;
+    std::string example;
+    const auto same = [&](Index a, Index b) {
+      return std::memcmp(bytes(a).data(), bytes(b).data(), launch_.row_bytes()) == 0 && !all_zero(y(a));
+    };
+    const auto search = [&](const auto& candidates, const auto& describe) {
+      explained.clear();
+      for (const Index r : finite_)
+        for (const Index other : candidates(r))
+          if (other != r && result(other).judged && result(other).failed == Stage::none && same(r, other)) {
+            explained.insert(r);
+            if (example.empty()) example = describe(r, other);
+            break;
+          }
+      return !explained.empty() && 2 * explained.size() >= finite_.size();
+    };
+    const int heads = launch_.problem.heads;
+    const auto positions = [&](Index r) {
+      std::vector<Index> others;
+      const Index first = r - Index{address(r).position} * heads;
+      for (int p = 0; p < request_of(r).q_len; ++p) others.push_back(first + Index{p} * heads);
+      return others;
+    };
+    if (search(positions, [&](Index r, Index other) {
+          return fmt::format("request {}: position {} holds the row of position {}{}", address(r).request,
+                             address(r).position, address(other).position, map_of(r));
+        }))
+      return Diagnosis{"query rows identical", example};
+    example.clear();
+    const auto heads_of = [&](Index r) {
+      std::vector<Index> others;
+      for (int h = 0; h < heads; ++h) others.push_back(r - address(r).head + h);
+      return others;
+    };
+    if (search(heads_of, [&](Index r, Index other) {
+          return fmt::format("{}: holds the row of head {}", where(r), address(other).head);
+        }))
+      return Diagnosis{"heads identical", example};
+    return std::nullopt;
+  }
+
+  /// The map from positions to the positions whose row they hold, where it has a name.
+  [[nodiscard]] std::string map_of(Index row) const {
+    const int heads = launch_.problem.heads, q_len = request_of(row).q_len;
+    const Index first = row - Index{address(row).position} * heads;
+    const auto holds = [&](const auto& source) {
+      for (int p = 0; p < q_len; ++p)
+        if (std::memcmp(bytes(first + Index{p} * heads).data(),
+                        bytes(first + Index{source(p)} * heads).data(), launch_.row_bytes()) != 0)
+          return false;
+      return true;
+    };
+    if (holds([](int) { return 0; })) return ", as all do";
+    if (holds([&](int p) { return p & (q_len - 1); })) return fmt::format(", i & {} throughout", q_len - 1);
+    int shift = 0;
+    while ((2 << shift) <= q_len) ++shift;
+    if (holds([&](int p) { return p >> shift; })) return fmt::format(", i >> {} throughout", shift);
+    return "";
+  }
+
+  void call_witnesses() {
+    if (!witnesses_.empty()) return;
+    std::vector<int> requests;
+    for (const Index r : finite_)
+      if (std::find(requests.begin(), requests.end(), address(r).request) == requests.end() &&
+          static_cast<int>(requests.size()) < most_requests)
+        requests.push_back(address(r).request);
+    for (const int b : requests) {
+      std::vector<Index> failing, chosen;
+      for (const Index r : finite_)
+        if (address(r).request == b) failing.push_back(r);
+      const std::size_t wanted = std::min<std::size_t>(rows_per_request, failing.size());
+      for (std::size_t i = 0; i < wanted; ++i)
+        chosen.push_back(failing[wanted == 1 ? 0 : i * (failing.size() - 1) / (wanted - 1)]);
+      std::set<int> columns;
+      for (int d = 0; d < kv_lora_rank; d += column_stride) columns.insert(d);
+      for (const Index r : chosen)
+        if (result(r).column >= 0) columns.insert(result(r).column);
+      const std::vector<int> sampled(columns.begin(), columns.end());
+      const auto home = load_failed_request(launch_, b, sampled);
+      for (const Index r : chosen) {
+        Witness w;
+        w.home = home;
+        w.in_launch = r;
+        w.row = r - home->request.first_row;
+        w.columns = sampled;
+        for (const int d : sampled) w.y.push_back(launch_.out(r, d));
+        if (launch_.has_lse()) w.lse = &launch_.lse[r];
+        w.failed_elements = result(r).used > 1;
+        w.failed_lse = result(r).lse_used > 1;
+        w.failed_as_a_whole = result(r).failed == Stage::row;
+        w.dots = home->keys * home->request.q.row(w.row).transpose();
+        witnesses_.push_back(std::move(w));
+      }
+    }
+  }
+
+  template <class Predicate>
+  bool all_witnesses(const Predicate& holds) const {
+    return !witnesses_.empty() && std::all_of(witnesses_.begin(), witnesses_.end(), holds);
+  }
+
+  std::optional<Diagnosis> imagined() const {
+    const std::vector<Defect> defects = imaginable_defects(launch_, rules_, profile_);
+    const bool any_elements = std::any_of(witnesses_.begin(), witnesses_.end(), [](const Witness& w) {
+      return w.failed_elements || w.failed_as_a_whole;
+    });
+    // An lse may be wrong for a reason of its own: a second round looks at the output alone.
+    for (const bool with_lse : {true, false}) {
+      if (with_lse && !launch_.has_lse()) continue;
+      if (!with_lse && !any_elements) continue;
+      for (const Defect& defect : defects) {
+        int last = -1;
+        const auto explained = [&](const Witness& w) {
+          if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) return true;
+          const int variants = defect.variants(w);
+          if (last >= 0 && last < variants && defect.matches(w, last, with_lse)) return true;
+          for (int v = 0; v < variants; ++v)
+            if (v != last && defect.matches(w, v, with_lse)) {
+              last = v;
+              return true;
+            }
+          return false;
+        };
+        if (!all_witnesses(explained) || last < 0) continue;
+        Diagnosis d{defect.text, defect.detail(witnesses_.back(), last)};
+        if (!with_lse && launch_.has_lse()) d.detail += "; the lse does not follow";
+        return d;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The right answer to another row.
+  std::optional<Diagnosis> another_row() const {
+    Rules rules = rules_;
+    rules.statistics = false;
+    int heads_moved = 0, positions_moved = 0, requests_moved = 0;
+    std::string example;
+    const auto find = [&](const Witness& w, const MlaRequest& request, const MlaBound& bound) {
+      for (Index r = 0; r < request.rows(); ++r) {
+        if (request.index == w.home->request.index && r == w.row) continue;
+        if (bound.row_class[static_cast<std::size_t>(r)] != RowClass::judged) continue;
+        if (compare_row(y(w.in_launch), nullptr, request.attention, bound, r, rules).failed != Stage::none)
+          continue;
+        const RowAddress& here = address(w.in_launch);
+        if (request.index != here.request)
+          ++requests_moved;
+        else if (request.position(r) != here.position)
+          ++positions_moved;
+        else
+          ++heads_moved;
+        if (example.empty())
+          example = fmt::format("{} holds request {}, position {}, head {}", where(w.in_launch),
+                                request.index, request.position(r), request.head(r));
+        return true;
+      }
+      return false;
+    };
+    std::vector<const Witness*> lost;
+    std::optional<MlaBound> bound;
+    const FailedRequest* bound_of = nullptr;
+    for (const Witness& w : witnesses_) {
+      if (!w.failed_elements && !w.failed_as_a_whole) continue;
+      if (bound_of != w.home.get()) {
+        bound = bound_mla(w.home->request.for_bound(launch_.scales), profile_);
+        bound_of = w.home.get();
+      }
+      if (!find(w, w.home->request, *bound)) lost.push_back(&w);
+    }
+    if (!lost.empty()) {
+      int looked = 0;
+      for (int b = 0; b < static_cast<int>(launch_.problem.requests.size()) && looked < most_other_requests;
+           ++b) {
+        if (launch_.problem.requests[static_cast<std::size_t>(b)].q_len == 0) continue;
+        ++looked;
+        const MlaRequest other = load_request(launch_, b);
+        const MlaBound other_bound = bound_mla(other.for_bound(launch_.scales), profile_);
+        std::erase_if(lost, [&](const Witness* w) {
+          return w->home->request.index != b && find(*w, other, other_bound);
+        });
+        if (lost.empty()) break;
+      }
+    }
+    if (!lost.empty() || example.empty()) return std::nullopt;
+    if (requests_moved > 0) return Diagnosis{"rows of another request", example};
+    if (positions_moved > 0 && heads_moved > 0) return Diagnosis{"rows permuted", example};
+    return Diagnosis{positions_moved > 0 ? "query rows permuted" : "heads permuted", example};
+  }
+
+  std::optional<Diagnosis> constant_factor() const {
+    std::optional<double> common;
+    bool unnormalised = true;
+    for (const Witness& w : witnesses_) {
+      if (!w.failed_elements && !w.failed_as_a_whole) continue;
+      const MlaRequest& request = w.home->request;
+      const auto o = request.attention.out.row(w.row).array();
+      const Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>> got(y(w.in_launch).data(),
+                                                                          kv_lora_rank);
+      const double norm = o.square().sum();
+      if (!(norm > 0)) return std::nullopt;
+      const double factor = (got * o).sum() / norm;
+      const double rest = (got - factor * o).square().sum(), all = got.square().sum();
+      if (!(rest < 4e-4 * all)) return std::nullopt;  // 2 % of the row is as much as roundings leave
+      unnormalised = unnormalised && std::abs(factor / request.attention.row_sum[w.row] - 1) < 0.02;
+      if (!common) common = factor;
+      if (std::abs(factor / *common - 1) > 0.02) common = std::nan("");
+    }
+    if (!common) return std::nullopt;
+    if (unnormalised)
+      return Diagnosis{"row sum not divided out", "every failing row is its row sum too large"};
+    if (!(std::abs(*common - 1) > 0.01)) return std::nullopt;
+    const double kv = launch_.scales.kv_scale, q = launch_.scales.q_scale;
+    const auto is = [&](double f) { return f != 1 && std::abs(*common / f - 1) < 0.01; };
+    const std::string detail = fmt::format("every failing row is {:.5g} times the right one", *common);
+    if (is(1 / kv)) return Diagnosis{"kv scale missing", detail};
+    if (is(kv)) return Diagnosis{"kv scale applied twice", detail};
+    if (is(q) || is(1 / q) || is(q * kv) || is(1 / (q * kv)))
+      return Diagnosis{"constant factor: q scale", detail};
+    if (is(2) || is(0.5)) return Diagnosis{"constant factor: 2", detail};
+    return Diagnosis{"constant factor", detail};
+  }
+
+  // d out / d ln sigma = kv_scale sum w (s - mean s) v: how much of the error lies along it.
+  std::optional<Diagnosis> softmax_scale() const {
+    double sum = 0;
+    int count = 0;
+    for (const Witness& w : witnesses_) {
+      const auto& a = w.home->request.attention;
+      const Index n = w.visible();
+      if (n < 2 || !w.failed_elements) continue;
+      const auto weights = a.weights.row(w.row).head(n).array();
+      const auto scores = a.scores.row(w.row).head(n).array();
+      const double mean = (weights * scores).sum();
+      const Eigen::RowVectorXd tilt = (weights * (scores - mean)).matrix();
+      const Eigen::RowVectorXd direction =
+          launch_.scales.kv_scale * (tilt * w.home->request.k.topLeftCorner(n, kv_lora_rank));
+      const Eigen::Map<const Eigen::RowVectorXd> got(y(w.in_launch).data(), kv_lora_rank);
+      const Eigen::RowVectorXd error = got - a.out.row(w.row);
+      const double along = error.dot(direction), length = direction.squaredNorm();
+      if (!(along * along > 0.5 * length * error.squaredNorm())) return std::nullopt;
+      sum += along / length;
+      ++count;
+    }
+    if (count == 0) return std::nullopt;
+    const double epsilon = sum / count;
+    Rules rules = rules_;
+    rules.statistics = false;
+    const bool confirmed = all_witnesses([&](const Witness& w) {
+      if (!w.failed_elements) return true;
+      Imagined imagined = faithful(w, launch_.scales);
+      imagined.score_scale *= 1 + epsilon;
+      return explains(w, imagined, rules, profile_, false);
+    });
+    if (!confirmed) return std::nullopt;
+    return Diagnosis{"softmax scale off", fmt::format("the scores are {:+.3g} % off", 100 * epsilon)};
+  }
+
+  // The key whose direction v_j - o explains most of the error.
+  std::optional<Diagnosis> one_key() const {
+    std::optional<const char*> text;
+    std::string example;
+    for (const Witness& w : witnesses_) {
+      if (!w.failed_elements) continue;
+      const auto& a = w.home->request.attention;
+      const Index n = w.visible();
+      const Eigen::RowVectorXd o = a.out.row(w.row);
+      const Eigen::RowVectorXd error =
+          Eigen::Map<const Eigen::RowVectorXd>(y(w.in_launch).data(), kv_lora_rank) - o;
+      const double error2 = error.squaredNorm();
+      double best = 0, best_change = 0;
+      Index key = -1;
+      for (Index j = 0; j < w.home->keys.rows(); ++j) {
+        const Eigen::RowVectorXd direction =
+            launch_.scales.kv_scale * w.home->keys.row(j).head(kv_lora_rank) - o;
+        const double along = error.dot(direction), length = direction.squaredNorm();
+        const double share = length > 0 ? along * along / (length * error2) : 0;
+        if (share > best) {
+          best = share;
+          best_change = along / length;
+          key = j;
+        }
+      }
+      if (best < 0.5) return std::nullopt;
+      const double weight = key < n ? a.weights(w.row, key) : 0;
+      const char* kind = "one key with a wrong weight";
+      if (key >= n)
+        kind = "over-read past the end of the sequence";
+      else if (std::abs(best_change * (1 - weight) / -weight - 1) < 0.25)
+        kind = "one key missing";
+      else if (std::abs(best_change * (1 + weight) / weight - 1) < 0.25)
+        kind = "one key counted twice";
+      if (!text) text = kind;
+      if (std::strcmp(*text, kind) != 0) text = "one key with a wrong weight";
+      if (example.empty())
+        example =
+            fmt::format("{}: key {} explains {:.0f} % of the error, its weight {:.4g} is off by {:+.4g}",
+                        where(w.in_launch), key, 100 * best, weight, best_change);
+    }
+    if (!text) return std::nullopt;
+    return Diagnosis{*text, example};
+  }
+
+  // Only requests whose pages lie high fail, and no other cause was found.
+  std::optional<Diagnosis> high_pages() const {
+    for (const int bits : {32, 31}) {
+      const std::uint64_t limit = std::uint64_t{1} << bits;
+      std::vector<bool> high(launch_.problem.requests.size(), false);
+      for (std::size_t b = 0; b < high.size(); ++b)
+        for (const std::int32_t page : pages_of(launch_, static_cast<int>(b)))
+          if ((static_cast<std::uint64_t>(page) + 1) * launch_.inputs.page_stride_bytes > limit)
+            high[b] = true;
+      std::size_t high_good = 0;
+      bool low_good = false, low_bad = false;
+      for (std::size_t r = 0; r < rows_.size(); ++r) {
+        const bool is_high = high[static_cast<std::size_t>(address_[r].request)];
+        const bool bad = rows_[r].failed != Stage::none;
+        high_good += is_high && !bad && rows_[r].telling ? 1 : 0;
+        low_bad = low_bad || (!is_high && bad);
+        low_good = low_good || (!is_high && !bad);
+      }
+      if (!low_bad && high_good == 0 && (low_good || bits == 32) &&
+          std::find(high.begin(), high.end(), true) != high.end())
+        return Diagnosis{"kv offset wraps",
+                         fmt::format("all requests with pages beyond 2^{} bytes fail", bits)};
+    }
+    return std::nullopt;
+  }
+
+  std::optional<Diagnosis> aligned_run() const {
+    int low = kv_lora_rank, high = -1;
+    for (const Witness& w : witnesses_) {
+      const MlaRequest& request = w.home->request;
+      const MlaBound bound = bound_mla(request.for_bound(launch_.scales), profile_);
+      for (int d = 0; d < kv_lora_rank; ++d) {
+        const double o = request.attention.out(w.row, d), got = launch_.out(w.in_launch, d);
+        if (std::abs(got - o) >
+            bound.element(w.row, d) + rules_.grid.step(std::max(std::abs(got), std::abs(o)))) {
+          low = std::min(low, d);
+          high = std::max(high, d);
+        }
+      }
+    }
+    if (high < 0) return std::nullopt;
+    for (const int width : {8, 16, 32, 64, 128, 256})
+      if (low / width == high / width && high - low >= width / 2)
+        return Diagnosis{
+            "an aligned run of columns wrong",
+            fmt::format("columns {} to {}", low / width * width, low / width * width + width - 1)};
+    return std::nullopt;
+  }
+
+  Diagnosis remainder() const {
+    double error = 0, size = 0;
+    bool elements = false;
+    for (const Witness& w : witnesses_) {
+      const auto o = w.home->request.attention.out.row(w.row).array();
+      const Eigen::Map<const Eigen::Array<double, 1, Eigen::Dynamic>> got(y(w.in_launch).data(),
+                                                                          kv_lora_rank);
+      error += (got - o).square().sum();
+      size += o.square().sum();
+      elements = elements || w.failed_elements || w.failed_as_a_whole;
+    }
+    const double relative = size > 0 ? std::sqrt(error / size) : 1;
+    const std::string detail = fmt::format("relative error of the failing rows {:.3g}", relative);
+    if (!elements) return {"lse wrong, output right", detail};
+    if (relative < 0.1) return {"less precise than declared", detail};
+    return {"unexplained", detail};
+  }
+
+  const MlaLaunch& launch_;
+  const std::vector<RowResult>& rows_;
+  const Rules& rules_;
+  const PrecisionProfile& profile_;
+  std::vector<RowAddress> address_;
+  std::vector<Index> failing_, finite_, non_finite_;
+  std::vector<Witness> witnesses_;
+};
+
+}  // namespace
+
+Diagnosis diagnose(const MlaLaunch& launch, const std::vector<RowResult>& rows, const Rules& rules,
+                   const PrecisionProfile& profile) {
+  return Examination(launch, rows, rules, profile).diagnose();
+}
+
+}  // namespace attest::oracle

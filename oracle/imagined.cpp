@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: MIT
+#include "oracle/imagined.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+namespace attest::oracle {
+namespace {
+
+using Eigen::Index;
+using reference::kv_lora_rank;
+using reference::row_width;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double log2_e = 1.4426950408889634;
+constexpr int most_beyond = 160;  // keys past the end that are worth a look: more than the largest tile
+constexpr Index longest_tile_walk = 16384;
+constexpr std::array<int, 4> tile_sizes = {16, 32, 64, 128};
+
+Matrix sample_columns(const Matrix& keys, const std::vector<int>& columns) {
+  Matrix values(keys.rows(), static_cast<Index>(columns.size()));
+  for (Index j = 0; j < keys.rows(); ++j)
+    for (std::size_t c = 0; c < columns.size(); ++c) values(j, static_cast<Index>(c)) = keys(j, columns[c]);
+  return values;
+}
+
+/// One cache row at a byte offset of the pool; nullopt where nothing was placed.
+std::optional<Matrix> cache_row(const MlaLaunch& launch, std::uint64_t offset) {
+  const reference::PagedCache cache = cache_of(launch);
+  const auto size = static_cast<std::size_t>(row_width * reference::bytes_per_element(cache.format));
+  try {
+    return reference::decode_matrix(cache.format, cache.bytes(offset, size), 1, row_width);
+  } catch (const std::out_of_range&) {
+    return std::nullopt;
+  }
+}
+
+std::uint64_t row_bytes(const MlaLaunch& launch) {
+  return static_cast<std::uint64_t>(row_width *
+                                    reference::bytes_per_element(to_reference(launch.problem.kv_format)));
+}
+
+/// Cache row of token `t` counted from the start of the request, reading on through the index table.
+std::optional<Matrix> token_beyond(const MlaLaunch& launch, int index, int t) {
+  const auto& in = launch.inputs;
+  const int page_size = launch.problem.page_size;
+  const auto entry = static_cast<std::size_t>(in.kv_indptr[static_cast<std::size_t>(index)] + t / page_size);
+  if (entry >= in.kv_page_indices.size()) return std::nullopt;
+  const std::int32_t page = in.kv_page_indices[entry];
+  if (page < 0 || page >= in.num_pages) return std::nullopt;
+  return cache_row(launch, static_cast<std::uint64_t>(page) * in.page_stride_bytes +
+                               static_cast<std::uint64_t>(t % page_size) * row_bytes(launch));
+}
+
+/// Which split each key belongs to, by one way of cutting.
+struct Partition {
+  std::string text;
+  std::function<int(Index key)> split_of;
+};
+
+std::vector<Partition> partitions(Index kv_len, int splits, int page_size) {
+  std::vector<Partition> found;
+  std::vector<int> units(tile_sizes.begin(), tile_sizes.end());
+  units.push_back(1);
+  if (std::find(units.begin(), units.end(), page_size) == units.end()) units.push_back(page_size);
+  const auto S = Index{splits};
+  for (const int unit : units) {
+    const Index tiles = (kv_len + unit - 1) / unit;
+    const Index each = std::max<Index>(1, (tiles + S - 1) / S);
+    found.push_back({fmt::format("{} contiguous splits in units of {}", splits, unit),
+                     [unit, each](Index key) { return static_cast<int>(key / unit / each); }});
+    if (tiles % S != 0)
+      found.push_back(
+          {fmt::format("{} balanced splits in units of {}", splits, unit), [unit, tiles, S](Index key) {
+             const Index tile = key / unit;
+             Index s = (tile * S) / tiles;
+             while (s + 1 < S && (s + 1) * tiles / S <= tile) ++s;
+             return static_cast<int>(s);
+           }});
+    if (unit > 1)
+      found.push_back({fmt::format("{} strided splits of tiles of {}", splits, unit),
+                       [unit, S](Index key) { return static_cast<int>(key / unit % S); }});
+  }
+  return found;
+}
+
+/// Leaves out (offset -inf) or counts twice (ln 2) the keys for which `in_group` holds.
+std::optional<Imagined> with_group(const Witness& w, const reference::AttentionScales& scales, double offset,
+                                   const std::function<bool(Index)>& in_group) {
+  Imagined imagined = faithful(w, scales);
+  imagined.offset.assign(static_cast<std::size_t>(imagined.visible), 0.0);
+  bool any = false, all = true;
+  for (Index j = 0; j < imagined.visible; ++j) {
+    const bool in = in_group(j);
+    if (in) imagined.offset[static_cast<std::size_t>(j)] = offset;
+    any |= in;
+    all &= in;
+  }
+  if (!any || (all && offset > 0)) return std::nullopt;
+  if (all) {
+    imagined.visible = 0;
+    imagined.offset.clear();
+  }
+  return imagined;
+}
+
+/// Collects defects; all of them share launch, rules and profile. They outlive it, so none may hold on to it.
+class Catalogue {
+ public:
+  Catalogue(const MlaLaunch& launch, const Rules& rules, const PrecisionProfile& profile)
+      : launch_(launch), scales_(launch.scales), rules_(rules), profile_(profile) {
+    rules_.statistics = false;
+  }
+
+  std::vector<Defect> all() {
+    query_of_another_position();
+    causal_bounds();
+    scales();
+    last_and_first_tile();
+    page_table();
+    splits();
+    past_the_end();
+    any_tile();
+    return std::move(defects_);
+  }
+
+ private:
+  using Build = std::function<std::optional<Imagined>(const Witness&, int)>;
+
+  void add(const char* text, std::function<int(const Witness&)> variants, Build build,
+           std::function<std::string(const Witness&, int)> detail, bool lse_follows = true) {
+    defects_.push_back({text, std::move(variants),
+                        [this_rules = rules_, &profile = profile_, build = std::move(build), lse_follows](
+                            const Witness& w, int variant, bool with_lse) {
+                          const std::optional<Imagined> imagined = build(w, variant);
+                          return imagined &&
+                                 explains(w, *imagined, this_rules, profile, with_lse && lse_follows);
+                        },
+                        std::move(detail)});
+  }
+
+  static std::function<int(const Witness&)> count(int n) {
+    return [n](const Witness&) { return n; };
+  }
+
+  // Row i of q replaced by another of the same request and head, with row i's own causal bound.
+  void query_of_another_position() {
+    defects_.push_back(
+        {"query rows identical", [](const Witness& w) { return w.home->request.q_len; },
+         [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int p, bool with_lse) {
+           if (p == w.position()) return false;
+           const MlaRequest& request = w.home->request;
+           const Index row = Index{p} * request.heads + request.head(w.row);
+           const Vector dots = w.home->keys.topRows(w.visible()) * request.q.row(row).transpose();
+           Imagined imagined = faithful(w, scales);
+           imagined.dots = &dots;
+           return explains(w, imagined, rules, profile, with_lse);
+         },
+         [](const Witness& w, int p) {
+           return fmt::format("position {} of request {} was computed with the query of position {}",
+                              w.position(), w.home->request.index, p);
+         }});
+  }
+
+  void causal_bounds() {
+    add(
+        "causal bound one too far", count(1),
+        [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
+          Imagined imagined = faithful(w, scales);
+          if (++imagined.visible > w.home->keys.rows()) return std::nullopt;
+          return imagined;
+        },
+        [](const Witness& w, int) {
+          return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
+                             w.visible() + 1, w.visible());
+        });
+    add(
+        "causal bound one too short", count(1),
+        [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
+          Imagined imagined = faithful(w, scales);
+          if (imagined.visible < 1) return std::nullopt;
+          --imagined.visible;
+          return imagined;
+        },
+        [](const Witness& w, int) {
+          return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
+                             w.visible() - 1, w.visible());
+        });
+    if (!launch_.problem.causal) return;
+    const auto with_visible = [this](const char* text, const std::function<Index(const Witness&)>& visible) {
+      add(
+          text, count(1),
+          [scales = scales_, visible](const Witness& w, int) -> std::optional<Imagined> {
+            Imagined imagined = faithful(w, scales);
+            const Index wanted = visible(w);
+            if (wanted == imagined.visible || wanted < 0 || wanted > w.home->request.kv_len)
+              return std::nullopt;
+            imagined.visible = wanted;
+            return imagined;
+          },
+          [visible](const Witness& w, int) {
+            return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
+                               visible(w), w.visible());
+          });
+    };
+    with_visible("causal mask missing", [](const Witness& w) { return Index{w.home->request.kv_len}; });
+    with_visible("causal mask aligned to the top left",
+                 [](const Witness& w) { return Index{w.position()} + 1; });
+    with_visible("causal bound of the first position for all",
+                 [](const Witness& w) { return Index{w.home->request.kv_len} - w.home->request.q_len + 1; });
+  }
+
+  void scales() {
+    struct Factor {
+      const char* text;
+      double score, out;
+    };
+    const double kv = launch_.scales.kv_scale, q = launch_.scales.q_scale;
+    std::vector<Factor> factors;
+    if (kv != 1) {
+      factors.push_back({"kv scale missing", 1 / kv, 1 / kv});
+      factors.push_back({"kv scale missing", 1, 1 / kv});
+      factors.push_back({"kv scale missing", 1 / kv, 1});
+      factors.push_back({"kv scale applied twice", kv, kv});
+      factors.push_back({"kv scale applied twice", 1, kv});
+      factors.push_back({"kv scale applied twice", kv, 1});
+    }
+    if (q != 1) {
+      factors.push_back({"q scale missing", 1 / q, 1});
+      factors.push_back({"q scale applied twice", q, 1});
+    }
+    if (kv != 1 || q != 1) factors.push_back({"q and kv scale missing", 1 / (q * kv), 1 / kv});
+    const bool kv8 = launch_.problem.kv_format != cases::Format::bf16;
+    const bool q8 = launch_.problem.q_format != cases::Format::bf16;
+    if (kv8)
+      for (const double f : {2.0, 0.5}) {
+        factors.push_back({"fp8 decoded with the other exponent bias", f, f});
+        if (q8) factors.push_back({"fp8 decoded with the other exponent bias", f * f, f});
+      }
+    const double width_scale = 1 / std::sqrt(static_cast<double>(row_width));
+    if (std::abs(launch_.scales.sm_scale / width_scale - 1) > 1e-6)
+      factors.push_back({"softmax scale of the wrong width", width_scale / launch_.scales.sm_scale, 1});
+    factors.push_back({"softmax scale missing", 1 / launch_.scales.sm_scale, 1});
+    factors.push_back({"exp taken for exp2", 1 / log2_e, 1});
+    factors.push_back({"exp2 taken for exp", log2_e, 1});
+    for (const Factor& f : factors)
+      add(
+          f.text, count(1),
+          [scales = scales_, f](const Witness& w, int) -> std::optional<Imagined> {
+            Imagined imagined = faithful(w, scales);
+            imagined.score_scale *= f.score;
+            imagined.out_scale *= f.out;
+            return imagined;
+          },
+          [f](const Witness&, int) {
+            return fmt::format("scores times {:.6g}, output times {:.6g}", f.score, f.out);
+          });
+  }
+
+  void last_and_first_tile() {
+    add(
+        "last tile missing", count(2 * static_cast<int>(tile_sizes.size())),
+        [scales = scales_](const Witness& w, int variant) {
+          const Index tile = tile_sizes[static_cast<std::size_t>(variant / 2)];
+          const Index end = variant % 2 == 0 ? Index{w.home->request.kv_len} : Index{w.visible()};
+          const Index first = (end - 1) / tile * tile;
+          return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
+        },
+        [](const Witness&, int variant) {
+          return fmt::format("a tile has {} keys", tile_sizes[static_cast<std::size_t>(variant / 2)]);
+        });
+    add(
+        "first tile missing", count(static_cast<int>(tile_sizes.size())),
+        [scales = scales_](const Witness& w, int variant) {
+          const Index tile = tile_sizes[static_cast<std::size_t>(variant)];
+          return with_group(w, scales, -infinity, [tile](Index j) { return j < tile; });
+        },
+        [](const Witness&, int variant) {
+          return fmt::format("a tile has {} keys", tile_sizes[static_cast<std::size_t>(variant)]);
+        });
+  }
+
+  /// Attention over other cache rows, named by the token they are taken for.
+  void other_rows(const char* text, std::function<std::optional<Index>(const Witness&)> how_many,
+                  std::function<std::optional<Matrix>(const Witness&, Index)> row_of, std::string detail) {
+    defects_.push_back({text, count(1),
+                        [rules = rules_, &profile = profile_, scales = scales_, how_many, row_of](
+                            const Witness& w, int, bool with_lse) {
+                          const std::optional<Index> n = how_many(w);
+                          if (!n || *n < 1) return false;
+                          Matrix keys(*n, row_width);
+                          for (Index t = 0; t < *n; ++t) {
+                            const std::optional<Matrix> row = row_of(w, t);
+                            if (!row) return false;
+                            keys.row(t) = row->row(0);
+                          }
+                          const Vector dots = keys * w.home->request.q.row(w.row).transpose();
+                          const Matrix values = sample_columns(keys, w.columns);
+                          Imagined imagined = faithful(w, scales);
+                          imagined.visible = *n;
+                          imagined.dots = &dots;
+                          imagined.values = &values;
+                          return explains(w, imagined, rules, profile, with_lse);
+                        },
+                        [detail](const Witness&, int) { return detail; }});
+  }
+
+  void page_table() {
+    const MlaLaunch& launch = launch_;
+    const int page_size = launch.problem.page_size;
+    const auto entry = [&launch](const Witness& w, Index t) -> std::optional<std::int64_t> {
+      const auto at = static_cast<std::size_t>(
+          launch.inputs.kv_indptr[static_cast<std::size_t>(w.home->request.index)] + t);
+      if (at >= launch.inputs.kv_page_indices.size()) return std::nullopt;
+      const std::int64_t page = launch.inputs.kv_page_indices[at];
+      if (page < 0 || page >= launch.inputs.num_pages) return std::nullopt;
+      return page;
+    };
+    const auto visible = [](const Witness& w) { return std::optional<Index>(w.visible()); };
+    if (page_size > 1) {
+      const auto pages = [page_size](const Witness& w) {
+        return std::optional<Index>((w.visible() + page_size - 1) / page_size);
+      };
+      const auto first_of_page = [&launch, entry](const Witness& w, Index t) -> std::optional<Matrix> {
+        const auto page = entry(w, t);
+        if (!page) return std::nullopt;
+        return cache_row(launch, static_cast<std::uint64_t>(*page) * launch.inputs.page_stride_bytes);
+      };
+      const auto page_as_slot = [&launch, entry](const Witness& w, Index t) -> std::optional<Matrix> {
+        const auto page = entry(w, t);
+        if (!page) return std::nullopt;
+        return cache_row(launch, static_cast<std::uint64_t>(*page) * row_bytes(launch));
+      };
+      other_rows("first token of each page only", pages, first_of_page, "as many keys as pages");
+      other_rows("page size treated as 1", visible, first_of_page,
+                 "token t is the first row of page entry t");
+      other_rows("page size treated as 1", visible, page_as_slot, "page entries were taken for row numbers");
+      other_rows("page size treated as 1", pages, page_as_slot, "page entries were taken for row numbers");
+      other_rows(
+          "pages of a request read in physical order", visible,
+          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
+            const auto page = entry(w, 0);
+            if (!page) return std::nullopt;
+            return cache_row(
+                launch, static_cast<std::uint64_t>(*page + t / page_size) * launch.inputs.page_stride_bytes +
+                            static_cast<std::uint64_t>(t % page_size) * row_bytes(launch));
+          },
+          "the table was used for the first page only");
+    }
+    if (launch.problem.page_size > 1 &&
+        launch.inputs.page_stride_bytes != static_cast<std::uint64_t>(page_size) * row_bytes(launch))
+      other_rows(
+          "page padding ignored", visible,
+          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
+            const auto page = entry(w, t / page_size);
+            if (!page) return std::nullopt;
+            return cache_row(launch,
+                             (static_cast<std::uint64_t>(*page) * static_cast<std::uint64_t>(page_size) +
+                              static_cast<std::uint64_t>(t % page_size)) *
+                                 row_bytes(launch));
+          },
+          "pages were taken to follow each other without padding");
+    if (launch.inputs.kv_pool.size > (std::uint64_t{1} << 32))
+      other_rows(
+          "kv offset wraps", visible,
+          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
+            const auto page = entry(w, t / page_size);
+            if (!page) return std::nullopt;
+            const std::uint64_t offset = static_cast<std::uint64_t>(*page) * launch.inputs.page_stride_bytes +
+                                         static_cast<std::uint64_t>(t % page_size) * row_bytes(launch);
+            const std::optional<Matrix> row = cache_row(launch, offset & 0xffffffffULL);
+            return row ? row : Matrix(Matrix::Zero(1, row_width));
+          },
+          "byte offsets modulo 2^32");
+  }
+
+  void splits() {
+    const int splits = launch_.problem.num_splits;
+    if (splits < 2) return;
+    const int page_size = launch_.problem.page_size;
+    const int ways = static_cast<int>(partitions(1024, splits, page_size).size()) + 6;
+    const auto partition_of = [splits, page_size](const Witness& w, int way) -> std::optional<Partition> {
+      auto found = partitions(w.home->request.kv_len, splits, page_size);
+      if (way >= static_cast<int>(found.size())) return std::nullopt;
+      return std::move(found[static_cast<std::size_t>(way)]);
+    };
+    const auto split_defect = [&](const char* text, double offset) {
+      add(
+          text, count(ways * splits),
+          [scales = scales_, partition_of, splits, offset](const Witness& w,
+                                                           int variant) -> std::optional<Imagined> {
+            const auto partition = partition_of(w, variant / splits);
+            if (!partition) return std::nullopt;
+            const int split = variant % splits;
+            return with_group(w, scales, offset, [&](Index j) { return partition->split_of(j) == split; });
+          },
+          [partition_of, splits](const Witness& w, int variant) {
+            const auto partition = partition_of(w, variant / splits);
+            return fmt::format("split {} of {}", variant % splits, partition ? partition->text : "?");
+          });
+    };
+    split_defect("one split missing", -infinity);
+    // Partials weighted by L^beta in place of L = exp(lse): log2 e when an lse in base 2 is merged as a
+    // natural one, ln 2 the other way round, 0 when the lse is not looked at. The keys of a split then weigh
+    // L^(beta - 1) more.
+    const auto merged_with = [&](const char* text, double beta, bool lse_follows) {
+      add(
+          text, count(ways),
+          [scales = scales_, partition_of, splits, beta](const Witness& w,
+                                                         int way) -> std::optional<Imagined> {
+            const auto partition = partition_of(w, way);
+            if (!partition) return std::nullopt;
+            Imagined imagined = faithful(w, scales);
+            std::vector<double> max(static_cast<std::size_t>(splits), -infinity), sum(max.size(), 0.0);
+            std::vector<std::size_t> split(static_cast<std::size_t>(imagined.visible));
+            for (Index j = 0; j < imagined.visible; ++j) {
+              const auto s = static_cast<std::size_t>(std::clamp(partition->split_of(j), 0, splits - 1));
+              split[static_cast<std::size_t>(j)] = s;
+              max[s] = std::max(max[s], imagined.score_scale * w.dots[j]);
+            }
+            for (Index j = 0; j < imagined.visible; ++j) {
+              const std::size_t s = split[static_cast<std::size_t>(j)];
+              sum[s] += std::exp(imagined.score_scale * w.dots[j] - max[s]);
+            }
+            imagined.offset.resize(split.size());
+            for (std::size_t j = 0; j < split.size(); ++j)
+              imagined.offset[j] = (beta - 1) * (max[split[j]] + std::log(sum[split[j]]));
+            return imagined;
+          },
+          [partition_of](const Witness& w, int way) {
+            const auto partition = partition_of(w, way);
+            return partition ? partition->text : std::string();
+          },
+          lse_follows);
+    };
+    merged_with("lse base 2 merged as natural", log2_e, false);
+    merged_with("natural lse merged as base 2", 1 / log2_e, false);
+    merged_with("splits merged without their lse", 0, false);
+    split_defect("one split counted twice", std::log(2.0));
+  }
+
+  void past_the_end() {
+    add(
+        "over-read past the end of the sequence",
+        [](const Witness& w) { return static_cast<int>(w.home->keys.rows()) - w.home->request.kv_len; },
+        [scales = scales_](const Witness& w, int variant) -> std::optional<Imagined> {
+          Imagined imagined = faithful(w, scales);
+          imagined.visible += 1 + variant;
+          if (imagined.visible > w.home->keys.rows()) return std::nullopt;
+          return imagined;
+        },
+        [](const Witness& w, int variant) {
+          return fmt::format("request {}: {} keys after the last one were attended to", w.home->request.index,
+                             variant + 1);
+        });
+    // Slots that a kernel fills with zeros and forgets to mask: score 0, value 0.
+    defects_.push_back({"zero-filled slots not masked", count(most_beyond),
+                        [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int variant,
+                                                                                bool with_lse) {
+                          const Index n = w.visible(), slots = variant + 1;
+                          Vector dots = Vector::Zero(n + slots);
+                          dots.head(n) = w.dots.head(n);
+                          Imagined imagined = faithful(w, scales);
+                          imagined.visible = n + slots;
+                          imagined.dots = &dots;
+                          Matrix values;
+                          if (with_lse && w.lse != nullptr &&
+                              std::abs(imagined_lse(w, imagined) - *w.lse) > 1e-3 * (1 + std::abs(*w.lse)))
+                            return false;
+                          values = Matrix::Zero(n + slots, w.home->values.cols());
+                          values.topRows(n) = w.home->values.topRows(n);
+                          imagined.values = &values;
+                          return explains(w, imagined, rules, profile, with_lse);
+                        },
+                        [](const Witness&, int variant) { return fmt::format("{} slots", variant + 1); }});
+  }
+
+  void any_tile() {
+    struct Place {
+      Index tile, first;
+    };
+    const auto place = [](const Witness& w, int variant) -> std::optional<Place> {
+      Index rest = variant;
+      for (const int tile : tile_sizes) {
+        const Index tiles = (w.visible() + tile - 1) / tile;
+        if (rest < tiles) return Place{tile, rest * tile};
+        rest -= tiles;
+      }
+      return std::nullopt;
+    };
+    const auto variants = [](const Witness& w) {
+      Index total = 0;
+      if (w.visible() <= longest_tile_walk)
+        for (const int tile : tile_sizes) total += (w.visible() + tile - 1) / tile;
+      return static_cast<int>(total);
+    };
+    const auto tile_defect = [&](const char* text, double offset) {
+      add(
+          text, variants,
+          [scales = scales_, place, offset](const Witness& w, int variant) -> std::optional<Imagined> {
+            const auto p = place(w, variant);
+            if (!p) return std::nullopt;
+            return with_group(w, scales, offset,
+                              [&](Index j) { return j >= p->first && j < p->first + p->tile; });
+          },
+          [place](const Witness& w, int variant) {
+            const auto p = place(w, variant);
+            return p ? fmt::format("keys {} to {}", p->first, p->first + p->tile - 1) : std::string();
+          });
+    };
+    tile_defect("one tile missing", -infinity);
+    tile_defect("one tile counted twice", std::log(2.0));
+  }
+
+  const MlaLaunch& launch_;
+  const reference::AttentionScales scales_;
+  Rules rules_;
+  const PrecisionProfile& profile_;
+  std::vector<Defect> defects_;
+};
+
+}  // namespace
+
+Imagined faithful(const Witness& w, const reference::AttentionScales& scales) {
+  Imagined imagined;
+  imagined.visible = w.visible();
+  imagined.score_scale = scales.sm_scale * scales.q_scale * scales.kv_scale;
+  imagined.out_scale = scales.kv_scale;
+  return imagined;
+}
+
+double imagined_lse(const Witness& w, const Imagined& imagined) {
+  const Vector& dots = imagined.dots != nullptr ? *imagined.dots : w.dots;
+  double max = -infinity, sum = 0;
+  const auto score = [&](Index j) {
+    return imagined.score_scale * dots[j] +
+           (imagined.offset.empty() ? 0.0 : imagined.offset[static_cast<std::size_t>(j)]);
+  };
+  for (Index j = 0; j < imagined.visible; ++j) max = std::max(max, score(j));
+  for (Index j = 0; j < imagined.visible; ++j) sum += std::exp(score(j) - max);
+  return max + std::log(sum);
+}
+
+bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, const PrecisionProfile& profile,
+              bool with_lse) {
+  const Index n = imagined.visible;
+  const double* lse = with_lse ? w.lse : nullptr;
+  if (lse == nullptr && !w.failed_elements && !w.failed_as_a_whole) return false;  // it would prove nothing
+  if (n <= 0)
+    return std::all_of(w.y.begin(), w.y.end(), [](double y) { return y == 0; }) &&
+           (lse == nullptr || std::isinf(*lse));
+  const Vector& dots = imagined.dots != nullptr ? *imagined.dots : w.dots;
+
+  reference::RequestAttention a;
+  a.scores.resize(1, n);
+  for (Index j = 0; j < n; ++j)
+    a.scores(0, j) = imagined.score_scale * dots[j] +
+                     (imagined.offset.empty() ? 0.0 : imagined.offset[static_cast<std::size_t>(j)]);
+  a.row_max = Vector::Constant(1, a.scores.maxCoeff<Eigen::PropagateNaN>());
+  if (!std::isfinite(a.row_max[0])) return false;
+  a.weights = (a.scores.array() - a.row_max[0]).exp().matrix();
+  a.row_sum = Vector::Constant(1, a.weights.sum());
+  a.lse = Vector::Constant(1, a.row_max[0] + std::log(a.row_sum[0]));
+  if (lse != nullptr && !(std::abs(a.lse[0] - *lse) < 1e-3 * (1 + std::abs(*lse)))) return false;
+  a.weights /= a.row_sum[0];
+  a.visible = {static_cast<int>(n)};
+
+  const Matrix& all_values = imagined.values != nullptr ? *imagined.values : w.home->values;
+  const ValueColumns values = all_values.topRows(n);
+  a.out = imagined.out_scale * (a.weights * values);
+  // Other keys have other norms; those of V alone would be too small. The largest ordinary one is near
+  // enough.
+  const double typical = w.home->key_norms.head(std::max<Index>(1, w.home->request.kv_len)).maxCoeff();
+  const Vector key_norms = imagined.values != nullptr || n > w.home->key_norms.size()
+                               ? Vector(Vector::Constant(n, typical))
+                               : Vector(w.home->key_norms.head(n));
+  const Vector q_norms = Vector::Constant(1, w.home->request.q_norms[w.row]);
+  const double out_scale = std::abs(imagined.out_scale);
+  reference::AttentionScales scales;
+  scales.kv_scale = out_scale;
+  scales.sm_scale = out_scale > 0 ? imagined.score_scale / out_scale : 0;
+  const MlaBound bound = bound_mla({a, values, q_norms, key_norms, scales}, profile);
+  Rules here = rules;
+  here.statistics = w.failed_as_a_whole;
+  const RowResult result = compare_row(w.y, lse, a, bound, 0, here);
+  return result.judged && result.failed == Stage::none;
+}
+
+std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch, int index,
+                                                         const std::vector<int>& columns) {
+  auto failed = std::make_shared<FailedRequest>();
+  failed->request = load_request(launch, index);
+  const MlaRequest& request = failed->request;
+  std::vector<Matrix> beyond;
+  for (int t = request.kv_len; t < request.kv_len + most_beyond; ++t) {
+    std::optional<Matrix> row = token_beyond(launch, index, t);
+    if (!row) break;
+    beyond.push_back(std::move(*row));
+  }
+  failed->keys.resize(request.kv_len + static_cast<Index>(beyond.size()), row_width);
+  failed->keys.topRows(request.kv_len) = request.k;
+  for (std::size_t t = 0; t < beyond.size(); ++t)
+    failed->keys.row(request.kv_len + static_cast<Index>(t)) = beyond[t].row(0);
+  failed->key_norms = row_norms(failed->keys);
+  failed->values = sample_columns(failed->keys, columns);
+  return failed;
+}
+
+std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
+                                       const PrecisionProfile& profile) {
+  return Catalogue(launch, rules, profile).all();
+}
+
+}  // namespace attest::oracle
