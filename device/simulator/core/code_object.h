@@ -41,7 +41,7 @@ struct Descriptor {
   [[nodiscard]] std::uint32_t mode() const;  ///< initial MODE register
 };
 
-/// One hidden argument block field of code object v5: where it goes.
+/// An argument, explicit or hidden, as the metadata describes it.
 struct KernelArgument {
   std::uint32_t offset = 0, size = 0;  ///< bytes
   std::string kind;  ///< .value_kind: "global_buffer", "by_value", "hidden_block_count_x", ...
@@ -51,6 +51,7 @@ struct Kernel {
   std::string name;                      ///< symbol without ".kd"
   std::uint64_t descriptor_address = 0;  ///< in the image
   std::uint64_t entry_address = 0;       ///< in the image
+  std::uint64_t code_bytes = 0;          ///< size of the kernel's function symbol; 0 when it has none
   Descriptor descriptor;
   std::uint32_t kernarg_bytes = 0;     ///< metadata's .kernarg_segment_size, or the descriptor's
   std::uint32_t max_workgroup = 1024;  ///< metadata's .max_flat_workgroup_size
@@ -92,8 +93,8 @@ std::span<const std::byte> select_gfx942(std::span<const std::byte> bytes);
 
 CodeObject read_code_object(std::span<const std::byte> bytes);
 
-/// How many bytes the file claims to have, for callers that are handed a bare pointer (hipModuleLoadData):
-/// computed from headers only. 0 when it is neither ELF nor bundle.
-std::size_t claimed_size(const std::byte* image);
+/// How many bytes the file claims to have, judged by its first bytes (4096 are plenty), for callers that are
+/// handed a bare pointer (hipModuleLoadData). 0 when it is neither ELF nor bundle.
+std::size_t claimed_size(std::span<const std::byte> head);
 
 }  // namespace attest::device::sim
