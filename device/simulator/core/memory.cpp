@@ -149,9 +149,9 @@ bool Memory::release(std::uint64_t address) {
     if (list == &buffers_) {
       --live_buffers_;
     } else {
+      // Images are not remembered; the room of the most recent ones is used again.
       list->erase(at);
-      // Images are rarely unloaded; their addresses start over when the last one goes.
-      if (list->empty()) next_image_ = slots_per_window;
+      next_image_ = list->empty() ? slots_per_window : (list->front()->base - window_) / slot_bytes;
     }
     return true;
   }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "device/simulator/core/fault.h"
 #include "device/simulator/core/wave.h"
 #include "device/simulator/exec/handlers.h"
 #include "device/simulator/isa/instruction.h"
@@ -53,12 +54,26 @@ class Program {
   [[nodiscard]] std::span<const std::uint32_t> words(std::uint32_t index) const;
   /// The instruction in LLVM's syntax, before registers were folded.
   [[nodiscard]] std::string disassembly(std::uint32_t index) const;
+  /// The instruction to name when code()[index] raised a Fault: itself, or the branch that led to a guard.
+  [[nodiscard]] std::uint32_t blame(std::uint32_t index) const;
+  /// Why code()[index] was refused when it was bound; empty when it was not.
+  [[nodiscard]] const std::string& refusal(const Instruction& instruction) const {
+    return refusals_[instruction.literal];
+  }
   /// Something another workgroup may wait for or observe half-way: global or flat atomics, cache write-backs
   /// or invalidations, sc bits on stores. Such kernels run with all workgroups interleaved in one thread.
   [[nodiscard]] bool communicates() const { return communicates_; }
 
  private:
-  std::vector<Bound> code_;
+  void bind(std::uint32_t index, const ProgramSource& source, SimdLevel level);
+  void resolve_branch(std::uint32_t index);
+  void refuse(std::uint32_t index, FaultKind kind, std::string why);
+  std::uint32_t add_guard(std::uint32_t branch, std::string why);
+  void find_communication();
+
+  std::vector<Bound> code_;                 ///< instructions, then guards
+  std::vector<std::uint32_t> guard_blame_;  ///< of each guard: the instruction to name
+  std::vector<std::string> refusals_;
   std::vector<std::uint32_t> words_;     ///< text as dwords
   std::vector<std::uint32_t> offset_;    ///< [size + 1] dword offset of each instruction
   std::vector<std::uint32_t> index_at_;  ///< [dwords] instruction that starts there, or no_instruction
