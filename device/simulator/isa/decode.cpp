@@ -83,12 +83,10 @@ const char* title(Encoding encoding) {
 bool no_constants(Op op) {
   switch (op) {
     case Op::s_setpc_b64:
-    case Op::s_swappc_b64:
     case Op::s_rfe_b64:
     case Op::s_cbranch_join:
     case Op::s_movrels_b32:
     case Op::s_movrels_b64:
-    case Op::s_cbranch_g_fork:
       return true;
     default:
       return false;
@@ -108,6 +106,22 @@ bool no_immediate(Op op) {
     default:
       return false;
   }
+}
+
+/// Sources of VOP3 that can only be vector registers.
+bool vgpr_only(Op op, unsigned source) {
+  return (op == Op::v_mqsad_u32_u8 && source == 2) ||
+         ((op == Op::v_readlane_b32 || op == Op::v_readfirstlane_b32) && source == 0);
+}
+
+/// Sources of VOP3 that can only be scalar: lane numbers and what v_writelane writes.
+bool scalar_only(Op op, unsigned source) {
+  return op == Op::v_writelane_b32 || (op == Op::v_readlane_b32 && source == 1);
+}
+
+bool is_float(Slot slot) {
+  return slot == Slot::f16 || slot == Slot::bf16 || slot == Slot::f32 || slot == Slot::f64 ||
+         slot == Slot::v2f16 || slot == Slot::v2f32;
 }
 
 bool integer_dot(Op op) {
@@ -209,6 +223,8 @@ class Decoder {
   std::uint16_t scalar_source(unsigned code, Slot slot) {
     const unsigned size = dwords(slot);
     if (const auto found = scalar_register(code, size)) return *found;
+    if (no_constants(i_.op) && (code < 235 || code > 253 || (code >= 240 && code <= 248)))
+      no_register(code, size);
     if (code >= 128 && code <= 208) return static_cast<std::uint16_t>(code);
     if (code >= 240 && code <= 248) return static_cast<std::uint16_t>(code);
     if (code >= 235 && code <= 239 && size <= 2) return static_cast<std::uint16_t>(code);
@@ -257,9 +273,7 @@ void Decoder::scalar() {
       select(Encoding::sop1, field(w0_, 8, 8));
       i_.imm = 0;
       if (op_->dst != Slot::none) i_.dst = sgpr(field(w0_, 16, 7), dwords(op_->dst));
-      if (op_->src[0] != Slot::none)
-        i_.src[0] = no_constants(i_.op) ? sgpr(field(w0_, 0, 8), dwords(op_->src[0]))
-                                        : scalar_source(field(w0_, 0, 8), op_->src[0]);
+      if (op_->src[0] != Slot::none) i_.src[0] = scalar_source(field(w0_, 0, 8), op_->src[0]);
       return;
     case 0b101111110:
       select(Encoding::sopc, field(w0_, 16, 7));
@@ -296,11 +310,15 @@ void Decoder::smem() {
   if (op_->src[0] == Slot::none) {
     must_be_zero(field(w0_, 17, 1), "immediate offset");
     if (op_->dst != Slot::none) i_.dst = sgpr(field(w0_, 6, 7), dwords(op_->dst));
+    if (i_.dst == operand::exec) throw Refused{fmt::format("{} cannot name exec as data", op_->name)};
     return;
   }
   i_.saddr = sgpr(field(w0_, 0, 6) * 2, dwords(op_->src[0]));
   if (op_->dst != Slot::none) i_.dst = sgpr(field(w0_, 6, 7), dwords(op_->dst));
   if (op_->src[1] != Slot::none) i_.data[0] = sgpr(field(w0_, 6, 7), dwords(op_->src[1]));
+  const unsigned sdata = i_.dst != operand::none ? i_.dst : i_.data[0];
+  if (sdata == operand::m0 || sdata == operand::exec || sdata == operand::exec + 1)
+    throw Refused{fmt::format("{} cannot name m0 or exec as data", op_->name)};
   const bool soffset_enabled = field(w0_, 14, 1) != 0, immediate = field(w0_, 17, 1) != 0;
   const bool cached = op_->dst != Slot::none || op_->src[1] != Slot::none;
   i_.sc0 = cached && field(w0_, 16, 1) != 0;
@@ -348,7 +366,7 @@ void Decoder::vector_short() {
   if (sources_here == 0) return;
   if (src0 == sdwa_code) return sdwa();
   if (src0 == dpp_code) return dpp();
-  if (i_.op == Op::v_accvgpr_mov_b32 || i_.op == Op::v_swap_b32) {
+  if (i_.op == Op::v_accvgpr_mov_b32 || i_.op == Op::v_swap_b32 || i_.op == Op::v_readfirstlane_b32) {
     if (src0 < operand::vgpr0) no_register(src0, 1);
   }
   if (i_.op == Op::v_accvgpr_mov_b32) {
@@ -365,6 +383,7 @@ void Decoder::sdwa() {
   const std::uint32_t w = words_[1];
   i_.extension = Extension::sdwa;
   i_.size_bytes = 8;
+  literal_allowed_ = false;
   const bool two = i_.encoding != Encoding::vop1;
 
   if (i_.encoding == Encoding::vopc) {
@@ -396,10 +415,8 @@ void Decoder::sdwa() {
       i_.sext |= static_cast<std::uint8_t>(field(bits, 3, 1) << s);
     }
   }
-  const auto pick = [this](unsigned code, bool scalar_operand) -> std::uint16_t {
-    if (!scalar_operand) return vgpr(code, 1);
-    if (const auto found = scalar_register(code, 1)) return *found;
-    no_register(code, 1);
+  const auto pick = [this](unsigned code, bool scalar_operand) {
+    return scalar_operand ? scalar_source(code, Slot::b32) : vgpr(code, 1);
   };
   i_.src[0] = pick(field(w, 0, 8), field(w, 23, 1) != 0);
   if (two) i_.src[1] = pick(field(w0_, 9, 8), field(w, 31, 1) != 0);
@@ -417,6 +434,10 @@ void Decoder::dpp() {
   for (unsigned s = 0; s < 2; ++s) {
     const unsigned neg = field(w, 20 + 2 * s, 1), abs = field(w, 21 + 2 * s, 1);
     if (integer_dot(i_.op)) continue;  // ignored
+    if (i_.op == Op::v_ldexp_f16 && s == 1) {
+      i_.sext = static_cast<std::uint8_t>(neg << 1);
+      continue;
+    }
     if (!row_->has(form::mod0 << s)) must_be_zero(neg | abs, "neg or abs");
     i_.neg |= static_cast<std::uint8_t>(neg << s);
     i_.abs |= static_cast<std::uint8_t>(abs << s);
@@ -470,9 +491,21 @@ void Decoder::vop3() {
     } else if (op_->src[s] == Slot::mask) {
       i_.src[s] = code < operand::vgpr0 ? sgpr(code, 2) : (no_register(code, 2), operand::none);
     } else {
+      if (code < operand::vgpr0 ? vgpr_only(i_.op, s) : scalar_only(i_.op, s))
+        no_register(code, dwords(op_->src[s]));
       i_.src[s] = source(code, op_->src[s]);
     }
   }
+  if (i_.op == Op::v_cndmask_b32) return;
+  // An integer source has no sign modifiers. Where neg may be set it asks for sign extension, beside op_sel
+  // for nothing.
+  unsigned floats = 0;
+  for (unsigned s = 0; s < count; ++s) floats |= static_cast<unsigned>(is_float(op_->src[s])) << s;
+  if (i_.op == Op::v_ldexp_f16) floats = 1;
+  if (!row_->has(form::op_sel) && !integer_dot(i_.op))
+    i_.sext = static_cast<std::uint8_t>(i_.neg & ~floats & ((1u << count) - 1));
+  i_.neg &= static_cast<std::uint8_t>(floats);
+  i_.abs &= static_cast<std::uint8_t>(floats);
 }
 
 void Decoder::vop3p() {
@@ -508,6 +541,7 @@ void Decoder::mai() {
     const bool read = i_.op == Op::v_accvgpr_read_b32;
     must_be_zero(field(w0_, 8, 6) | field(w1_, 9, 18) | field(w1_, 29, 3), "modifiers");
     const unsigned code = field(w1_, 0, 9);
+    if (read && code < operand::vgpr0) no_register(code, 1);
     i_.dst = vgpr(vdst, 1, !read);
     i_.src[0] = read ? vgpr(field(code, 0, 8), 1, true) : source(code, Slot::b32);
     return;
@@ -530,8 +564,9 @@ void Decoder::mai() {
   } else if (code >= operand::vgpr0) {
     i_.src[2] = vgpr(code - operand::vgpr0, dwords(op_->src[2]), accumulate);
   } else {
-    i_.src[2] = scalar_source(code, op_->src[2]);
-    if (code < 128) no_register(code, dwords(op_->src[2]));
+    const bool constant = (code >= 128 && code <= 208) || (code >= 240 && code <= 248);
+    if (!constant) no_register(code, dwords(op_->src[2]));
+    i_.src[2] = static_cast<std::uint16_t>(code);
   }
 }
 
@@ -539,6 +574,15 @@ void Decoder::ds() {
   select(Encoding::ds, field(w0_, 17, 8));
   const bool acc = field(w0_, 25, 1) != 0;
   i_.gds = field(w0_, 16, 1) != 0;
+  const bool wave_sync = i_.op == Op::ds_gws_init || i_.op == Op::ds_gws_sema_v ||
+                         i_.op == Op::ds_gws_sema_br || i_.op == Op::ds_gws_sema_p ||
+                         i_.op == Op::ds_gws_barrier || i_.op == Op::ds_gws_sema_release_all;
+  if (wave_sync) {
+    must_be_zero(!i_.gds, "form without gds");
+    if (op_->src[0] == Slot::none) must_be_zero(acc, "accumulation register");
+  }
+  if (i_.op == Op::ds_permute_b32 || i_.op == Op::ds_bpermute_b32) must_be_zero(i_.gds, "gds form");
+  if (i_.op == Op::ds_nop) must_be_zero(field(w0_, 0, 17) | acc, "operands");
   i_.imm = static_cast<std::int32_t>(field(w0_, 0, 16));
   if (row_->has(form::pair)) {
     i_.offset1 = static_cast<std::uint8_t>(i_.imm >> 8);
@@ -549,7 +593,7 @@ void Decoder::ds() {
   const unsigned vdst = field(w1_, 24, 8);
   for (unsigned s = 0; s < 3; ++s)
     if (used[s] == 0) must_be_zero(codes[s], "such operand");
-  if (used[0] != 0) i_.addr = vgpr(codes[0], 1);
+  if (used[0] != 0) i_.addr = vgpr(codes[0], 1, wave_sync && acc);
   for (unsigned s = 1; s < 3; ++s)
     if (used[s] != 0) i_.data[s - 1] = vgpr(codes[s], used[s], acc);
   if (op_->dst != Slot::none)
@@ -578,7 +622,8 @@ void Decoder::flat() {
     i_.addr = vgpr(vaddr, has_saddr ? 1 : 2);
     if (has_saddr) i_.saddr = sgpr(saddr, 2);
   } else {
-    must_be_zero(saddr | field(w0_, 12, 2), "SADDR or negative offset");
+    must_be_zero(saddr | field(w0_, 13, 1), "SADDR");
+    i_.imm = static_cast<std::int32_t>(field(w0_, 0, 13));
     i_.addr = vgpr(vaddr, 2);
   }
   if (segment == 2) must_be_zero(field(w0_, 13, 1), "SVE bit");
@@ -590,6 +635,7 @@ void Decoder::flat() {
 
 void Decoder::mubuf() {
   select(Encoding::mubuf, field(w0_, 18, 7));
+  literal_allowed_ = false;
   const bool acc = field(w1_, 23, 1) != 0;
   i_.imm = static_cast<std::int32_t>(field(w0_, 0, 12));
   i_.offen = field(w0_, 12, 1) != 0;
@@ -622,6 +668,7 @@ void Decoder::mubuf() {
 
 void Decoder::mtbuf() {
   select(Encoding::mtbuf, field(w0_, 15, 4));
+  literal_allowed_ = false;
   const bool acc = field(w1_, 23, 1) != 0;
   i_.imm = static_cast<std::int32_t>(field(w0_, 0, 12));
   i_.offen = field(w0_, 12, 1) != 0;

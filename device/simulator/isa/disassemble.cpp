@@ -23,7 +23,9 @@ constexpr bool is_fp_constant(unsigned code) {
 std::string_view fp_constant(unsigned code, Slot slot) {
   constexpr std::string_view names[] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0"};
   if (code < 248) return names[code - 240];
-  return dwords(slot) == 2 || slot == Slot::v4f64 ? "0.15915494309189532" : "0.15915494";
+  return (dwords(slot) == 2 && slot != Slot::v2f32 && slot != Slot::v2b32) || slot == Slot::v4f64
+             ? "0.15915494309189532"
+             : "0.15915494";
 }
 
 std::string tuple(char file, unsigned first, unsigned count) {
@@ -125,18 +127,20 @@ std::string text(const Instruction& i, std::uint16_t code, Slot slot) {
   if (code >= 128 && code <= 192) return fmt::format("{}", code - 128);
   if (code >= 193 && code <= 208) return fmt::format("{}", 192 - static_cast<int>(code));
   if (is_fp_constant(code)) {
-    if (slot == Slot::b16 && code == 248) return "0.15915494";
     if (slot == Slot::b16) {
-      constexpr std::uint16_t bits[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400};
+      constexpr std::uint16_t bits[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
+                                        0xc000, 0x4400, 0xc400, 0x3118};
       return fmt::format("0x{:x}", bits[code - 240]);
     }
     return std::string(fp_constant(code, slot));
   }
-  if (code == operand::literal) {
-    const bool embedded = info(i.op).has(op_flag::literal);
-    return embedded ? fmt::format("0x{:x}", i.literal) : literal_text(i.literal, slot);
-  }
+  if (code == operand::literal) return literal_text(i.literal, slot);
   return std::string(special(code, count));
+}
+
+/// As inline constants are printed: decimal up to 64.
+std::string small_or_hex(unsigned value) {
+  return value > 64 ? fmt::format("0x{:x}", value) : fmt::format("{}", value);
 }
 
 std::string send_message(unsigned imm) {
@@ -160,7 +164,6 @@ std::string send_message(unsigned imm) {
   constexpr std::string_view gs_ops[] = {"GS_OP_NOP", "GS_OP_CUT", "GS_OP_EMIT", "GS_OP_EMIT_CUT"};
   constexpr std::string_view sys_ops[] = {"", "SYSMSG_OP_ECC_ERR_INTERRUPT", "SYSMSG_OP_REG_RD", "",
                                           "SYSMSG_OP_TTRACE_PC"};
-  if ((imm & ~0x37fu) != 0) return fmt::format("{}", imm);
   const bool geometry = id == 2 || id == 3;
   if (geometry && op < 4 && (op != 0 || (id == 3 && stream == 0))) {
     if (op == 0) return fmt::format("sendmsg({}, {})", names[id], gs_ops[0]);
@@ -170,6 +173,7 @@ std::string send_message(unsigned imm) {
     return fmt::format("sendmsg({}, {})", names[id], sys_ops[op]);
   if (!geometry && id != 15 && !names[id].empty() && op == 0 && stream == 0)
     return fmt::format("sendmsg({})", names[id]);
+  if ((imm & ~0x37fu) != 0) return fmt::format("{}", imm);
   return fmt::format("sendmsg({}, {}, {})", id, op, stream);
 }
 
@@ -362,6 +366,8 @@ class Printer {
   /// Source s with its neg, abs or sext.
   void modified(unsigned s) {
     const std::uint16_t code = i_.src[s];
+    if (code == operand::literal && s != 0 && op_.has(op_flag::literal))
+      return put(fmt::format("0x{:x}", i_.literal));
     std::string t = text(i_, code, op_.src[s]);
     if ((i_.sext >> s & 1) != 0) return put("sext(" + t + ')');
     const bool neg = (i_.neg >> s & 1) != 0, abs = (i_.abs >> s & 1) != 0;
@@ -456,14 +462,14 @@ void Printer::sopp() {
     default:
       break;
   }
-  put(imm > 64 && !op_.has(op_flag::branch) ? fmt::format("0x{:x}", imm) : fmt::format("{}", imm));
+  put(op_.has(op_flag::branch) ? fmt::format("{}", imm) : small_or_hex(imm));
 }
 
 void Printer::smem() {
   if (i_.dst != operand::none) put(i_.dst, op_.dst);
   if (i_.data[0] != operand::none) put(i_.data[0], op_.src[1]);
   if (i_.saddr == operand::none) return;
-  if (i_.op == Op::s_atc_probe || i_.op == Op::s_atc_probe_buffer) put(fmt::format("{}", i_.format));
+  if (i_.op == Op::s_atc_probe || i_.op == Op::s_atc_probe_buffer) put(small_or_hex(i_.format));
   put(i_.saddr, op_.src[0]);
   const std::string offset = i_.imm < 0 ? fmt::format("-0x{:x}", -i_.imm) : fmt::format("0x{:x}", i_.imm);
   if (i_.soffset != operand::none) {
@@ -559,7 +565,7 @@ void Printer::ds() {
     else
       word("offset", i_.imm);
   }
-  if (i_.gds && i_.data[1] == operand::none) word("gds");
+  if (op_.name.starts_with("ds_gws")) word("gds");  // the only ones that have it here
 }
 
 void Printer::buffer() {
