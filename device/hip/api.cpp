@@ -55,24 +55,6 @@ std::optional<std::string> fill(void* library, Api& api) {
   return missing;
 }
 
-Api load_simulator() {
-  const std::filesystem::path file = simulator_library();
-  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    throw DeviceUnavailable(
-        fmt::format("sim: {}; build the target attest_hip_simulator or set ATTEST_SIMULATOR", dlerror()));
-  }
-  Api api;
-  api.library = file.filename().string();
-  if (const auto missing = fill(library, api)) {
-    throw DeviceUnavailable(fmt::format("sim: {} has no symbol {}", file.string(), *missing));
-  }
-  if (!api.is_simulator()) {
-    throw DeviceUnavailable(fmt::format("sim: {} is a HIP library, but not the simulator", file.string()));
-  }
-  return api;
-}
-
 Api load_rocm() {
   // Names first, so that the loader's configuration decides. A simulator loaded earlier in this process
   // answers to the same name; then only a full path reaches the real library.
@@ -106,10 +88,27 @@ Api load_rocm() {
 
 }  // namespace
 
+Api load_simulator(const std::filesystem::path& file) {
+  void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    throw DeviceUnavailable(
+        fmt::format("sim: {}; build the target attest_hip_simulator or set ATTEST_SIMULATOR", dlerror()));
+  }
+  Api api;
+  api.library = file.filename().string();
+  if (const auto missing = fill(library, api)) {
+    throw DeviceUnavailable(fmt::format("sim: {} has no symbol {}", file.string(), *missing));
+  }
+  if (!api.is_simulator()) {
+    throw DeviceUnavailable(fmt::format("sim: {} is a HIP library, but not the simulator", file.string()));
+  }
+  return api;
+}
+
 // A failure to load is not remembered: a static whose initialisation throws is initialised again at the next
 // call.
 const Api& simulator_api() {
-  static const Api api = load_simulator();
+  static const Api api = load_simulator(simulator_library());
   return api;
 }
 

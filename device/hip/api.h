@@ -68,7 +68,11 @@ struct CallFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The simulator's library. Throws DeviceUnavailable when it cannot be loaded.
+/// A simulator library. Throws DeviceUnavailable: it cannot be loaded, lacks a symbol, or is another HIP
+/// library.
+Api load_simulator(const std::filesystem::path& file);
+
+/// The simulator of this installation, loaded at the first call. Throws like load_simulator.
 const Api& simulator_api();
 
 /// The ROCm runtime of this machine: libamdhip64.so, else a versioned name. Throws DeviceUnavailable when
