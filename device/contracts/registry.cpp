@@ -2,10 +2,12 @@
 //
 // All kernels of this build: what each contract finds.
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "device/contracts/aiter/aiter_kernels.h"
 #include "device/contracts/attest_kernels.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
@@ -13,7 +15,12 @@
 namespace attest::device {
 
 const std::vector<const Kernel*>& kernels() {
-  static const auto found = contracts::attest_kernels(hip::kernel_directory());
+  static const auto found = [] {
+    auto list = contracts::attest_kernels(hip::kernel_directory());
+    if (const char* hsa = std::getenv("ATTEST_AITER_HSA"); hsa != nullptr && *hsa != '\0')
+      for (auto& kernel : aiter::aiter_kernels(hsa)) list.push_back(std::move(kernel));
+    return list;
+  }();
   static const std::vector<const Kernel*> ordered = [] {
     std::vector<const Kernel*> all;
     for (const auto& kernel : found) all.push_back(kernel.get());

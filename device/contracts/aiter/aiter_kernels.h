@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+//
+// The `aiter` contract: AITER's shipped gfx942 MLA code objects, driven as its Python and C++ host code
+// drives them.
+//
+//   aiter/<object>                 one kernel per row of mla_asm.csv: a case runs on it when AITER's dispatch
+//   takes the
+//                                  case there; otherwise the refusal names the check or the kernel it goes to
+//                                  instead
+//   aiter/<object>@simple_plan     persistent rows once more, with a plain valid work plan instead of AITER's
+//   planner
+//
+// What mla_decode_fwd is called with: the token-level index list that vLLM makes of a block table (page size
+// 1), the case's num_splits as num_kv_splits (persistent: max_split_per_batch), per-tensor scales, sm_scale.
+// Results: `o`, and with return_lse the tensor that AITER returns as LSE, whatever it holds.
+//
+// Only found when the environment names AITER's hsa folder (ATTEST_AITER_HSA; the command line's --aiter-hsa
+// sets it).
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <vector>
+
+#include "device/kernel.h"
+
+namespace attest::device::aiter {
+
+/// Throws DeviceError when `hsa` holds no readable table.
+std::vector<std::unique_ptr<const Kernel>> aiter_kernels(const std::filesystem::path& hsa);
+
+}  // namespace attest::device::aiter

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+//
+// The buffers of one run, so that all of them can be looked over afterwards.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cases/case.h"
+#include "device/hip/buffer.h"
+#include "device/hip/device.h"
+
+namespace attest::device::hip {
+
+class BufferSet {
+ public:
+  BufferSet(HipDevice& device, std::uint64_t guard_bytes) : device_(device), guard_bytes_(guard_bytes) {}
+
+  DeviceBuffer& add(std::string name, std::uint64_t size, cases::Format format = cases::Format::f32) {
+    const bool fp8 = format == cases::Format::fp8_e4m3fnuz;
+    return buffers_.emplace_back(device_, std::move(name), size, guard_bytes_,
+                                 fp8 ? GuardPattern::fp8 : GuardPattern::words);
+  }
+  DeviceBuffer& add(std::string name, std::span<const std::byte> contents,
+                    cases::Format format = cases::Format::f32) {
+    DeviceBuffer& buffer = add(std::move(name), contents.size(), format);
+    buffer.upload(contents);
+    return buffer;
+  }
+  DeviceBuffer& add(std::string name, const std::vector<std::int32_t>& contents) {
+    return add(std::move(name), std::as_bytes(std::span(contents)));
+  }
+
+  /// One line per buffer whose guard zones changed.
+  [[nodiscard]] std::vector<std::string> guard_damage() const {
+    std::vector<std::string> damage;
+    for (const DeviceBuffer& buffer : buffers_)
+      if (auto found = buffer.guard_damage()) damage.push_back(*std::move(found));
+    return damage;
+  }
+
+ private:
+  HipDevice& device_;
+  std::uint64_t guard_bytes_;
+  std::list<DeviceBuffer> buffers_;
+};
+
+}  // namespace attest::device::hip
