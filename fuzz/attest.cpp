@@ -25,9 +25,16 @@ int fail(const std::string& message, int code) {
   return code;
 }
 
+void add_aiter_option(CLI::App& verb, Common& common) {
+  verb.add_option(
+      "--aiter-hsa", common.aiter_hsa,
+      "The hsa folder of an AITER checkout or wheel: adds its kernels as aiter/<object> [$ATTEST_AITER_HSA]");
+}
+
 void add_device_options(CLI::App& verb, Common& common) {
   verb.add_option("--device", common.device, "What executes the kernel: sim or hip")->capture_default_str();
   verb.add_option("--arch", common.arch, "Instruction set")->capture_default_str();
+  add_aiter_option(verb, common);
 }
 
 int run(int argc, char** argv) {
@@ -45,7 +52,9 @@ int run(int argc, char** argv) {
   FuzzOptions fuzz;
   CLI::App* fuzz_verb =
       app.add_subcommand("fuzz", "Test kernels on generated cases; shrink and record what fails");
-  fuzz_verb->add_option("--kernel", fuzz.kernels, "Kernel to test, as attest kernels names it (repeatable)");
+  fuzz_verb->add_option(
+      "--kernel", fuzz.kernels,
+      "Kernel to test, as attest kernels names it, or aiter for all of AITER's (repeatable)");
   fuzz_verb->add_option("--op", fuzz.op, "Test every faultless kernel of this op");
   fuzz_verb->add_option("--cases", fuzz.cases, "Cases per kernel")
       ->capture_default_str()
@@ -97,6 +106,7 @@ int run(int argc, char** argv) {
 
   CLI::App* kernels_verb = app.add_subcommand("kernels", "List what can be tested");
   kernels_verb->add_flag("--json", common.json, "As JSON");
+  add_aiter_option(*kernels_verb, common);
   CLI::App* devices_verb = app.add_subcommand("devices", "List what can execute kernels here, and why not");
   devices_verb->add_flag("--json", common.json, "As JSON");
 
@@ -118,6 +128,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return fail(fmt::format("{}; see attest --help", error.what()), exit_usage);
   }
+
+  // Kernels are found once, here and in every worker; workers inherit the environment.
+  if (!common.aiter_hsa.empty())
+    ::setenv("ATTEST_AITER_HSA", std::filesystem::absolute(common.aiter_hsa).c_str(), 1);
 
   if (fuzz_verb->parsed()) return verb_fuzz(common, fuzz);
   if (replay_verb->parsed()) return verb_replay(common, replay);

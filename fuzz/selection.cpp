@@ -64,6 +64,15 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
   return names;
 }
 
+std::vector<std::string> kernels_of_contract(const std::string& contract, const Common& common) {
+  std::vector<std::string> names;
+  for (const device::Kernel* k : device::kernels())
+    if (k->contract() == contract && k->arch() == common.arch) names.push_back(k->name());
+  if (names.empty())
+    throw UsageError(fmt::format("no kernels of {}: name its hsa folder with --aiter-hsa DIR", contract));
+  return names;
+}
+
 Reproduction select_case(const std::string& word) {
   if (const auto colon = word.find(':'); colon != std::string::npos && !std::filesystem::exists(word)) {
     const auto seed = parse_number(std::string_view(word).substr(0, colon));

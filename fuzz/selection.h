@@ -25,6 +25,10 @@ const device::Kernel& select_kernel(const std::string& name, const Common& commo
 /// The faultless kernels of `op`. Throws UsageError when there is none.
 std::vector<std::string> kernels_of_op(const std::string& op, const Common& common);
 
+/// The kernels of a calling convention: "aiter" is every one of AITER's. Throws UsageError when there is
+/// none.
+std::vector<std::string> kernels_of_contract(const std::string& contract, const Common& common);
+
 /// A case file, a failure file, or SEED:NUMBER (case NUMBER of the campaign with that seed).
 Reproduction select_case(const std::string& word);
 

@@ -41,7 +41,14 @@ int exit_code_of(const Summary& summary) {
 
 int verb_fuzz(const Common& common, const FuzzOptions& options) {
   CampaignOptions campaign;
-  campaign.kernels = options.kernels;
+  for (const std::string& name : options.kernels) {
+    if (name != "aiter") {
+      campaign.kernels.push_back(name);
+      continue;
+    }
+    for (std::string& kernel : kernels_of_contract(name, common))
+      campaign.kernels.push_back(std::move(kernel));
+  }
   if (!options.op.empty())
     for (std::string& name : kernels_of_op(options.op, common)) campaign.kernels.push_back(std::move(name));
   if (campaign.kernels.empty())

@@ -21,7 +21,8 @@ enum Exit : int { exit_ok = 0, exit_verdict = 1, exit_usage = 2, exit_nothing_te
 struct Common {
   std::string device = "sim", arch = "gfx942";
   bool json = false, quiet = false;
-  std::string self;  ///< path of this executable, to start workers
+  std::string aiter_hsa;  ///< AITER's hsa folder; empty = its kernels are not there
+  std::string self;       ///< path of this executable, to start workers
 };
 
 struct FuzzOptions {
