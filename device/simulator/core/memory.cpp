@@ -37,12 +37,21 @@ std::byte* host_allocate(std::uint64_t bytes) {
   return static_cast<std::byte*>(map_zeroed(bytes));
 }
 
+std::uint64_t allocation_base(const Region& region) {
+  return region.base - region.front;
+}
+std::uint64_t allocation_size(const Region& region) {
+  return region.front + region.size + region.back;
+}
+
 void host_free(const Region& region) {
   if (region.host == nullptr) return;
-  if (region.size <= heap_limit) {
-    std::free(region.host);
+  std::byte* start = region.host - region.front;
+  const std::uint64_t bytes = allocation_size(region);
+  if (bytes <= heap_limit) {
+    std::free(start);
   } else {
-    munmap(region.host, region.size);
+    munmap(start, bytes);
   }
 }
 
@@ -86,9 +95,9 @@ std::optional<std::uint64_t> Memory::place(std::uint64_t bytes, std::uint64_t re
     std::uint64_t candidate = 1;
     position = list.begin();
     for (; position != list.end(); ++position) {
-      const std::uint64_t start = ((*position)->base - window_) / slot_bytes;
+      const std::uint64_t start = (allocation_base(**position) - window_) / slot_bytes;
       if (candidate + span <= start) break;
-      const std::uint64_t used = slots_of((*position)->size);
+      const std::uint64_t used = slots_of(allocation_size(**position));
       candidate = start + used + gap_slots(used);
     }
     if (position == list.end() && candidate + span > slots_per_window - slots_for_images) return std::nullopt;
@@ -131,42 +140,74 @@ void Memory::map(void* host, std::uint64_t bytes, std::string_view name) {
 }
 
 bool Memory::release(std::uint64_t address) {
-  const auto starts_there = [&](const auto& region) { return !region->freed && region->base == address; };
+  const auto starts_there = [&](const auto& region) {
+    return !region->freed && allocation_base(*region) == address;
+  };
   if (const auto m = std::find_if(mapped_.begin(), mapped_.end(), starts_there); m != mapped_.end()) {
     mapped_.erase(m);
     return true;
   }
   for (auto* list : {&buffers_, &images_}) {
-    const auto at = std::lower_bound(list->begin(), list->end(), address,
-                                     [](const auto& region, std::uint64_t a) { return region->base < a; });
+    const auto at =
+        std::lower_bound(list->begin(), list->end(), address,
+                         [](const auto& region, std::uint64_t a) { return allocation_base(*region) < a; });
     if (at == list->end() || !starts_there(*at)) continue;
     Region& region = **at;
-    std::fill_n(slots_ + (region.base - window_) / slot_bytes, slots_of(region.size), nullptr);
+    std::fill_n(slots_ + (address - window_) / slot_bytes, slots_of(allocation_size(region)), nullptr);
     host_free(region);
     region.host = nullptr;
     region.freed = true;
-    in_use_ -= region.size;
+    in_use_ -= allocation_size(region);
     if (list == &buffers_) {
       --live_buffers_;
     } else {
       // Images are not remembered; the room of the most recent ones is used again.
       list->erase(at);
-      next_image_ = list->empty() ? slots_per_window : (list->front()->base - window_) / slot_bytes;
+      next_image_ =
+          list->empty() ? slots_per_window : (allocation_base(*list->front()) - window_) / slot_bytes;
     }
     return true;
   }
   return false;
 }
 
-bool Memory::rename(std::uint64_t address, std::string_view name) {
-  for (auto* list : {&buffers_, &images_, &mapped_}) {
-    for (auto& region : *list) {
-      if (region->freed || region->base != address) continue;
-      region->name = name;
-      return true;
-    }
-  }
-  return false;
+const Region* Memory::around(std::uint64_t address) const {
+  const std::uint64_t offset = address - window_;
+  const Region* region = offset < window_bytes ? slots_[offset / slot_bytes] : find_mapped(address);
+  if (region == nullptr || address - allocation_base(*region) >= allocation_size(*region)) return nullptr;
+  return region;
+}
+
+bool Memory::name_range(std::uint64_t address, std::uint64_t bytes, std::string_view name) {
+  // An empty range is named at its allocation's start or end as well.
+  const Region* found = around(address);
+  if (found == nullptr && bytes == 0) found = around(address - 1);
+  if (found == nullptr) return false;
+  auto* region = const_cast<Region*>(found);  // ours: the slots only look const
+  const std::uint64_t start = allocation_base(*region);
+  const std::uint64_t size = allocation_size(*region);
+  if (bytes > size - (address - start)) return false;
+  std::byte* host = region->host - region->front;
+  region->name = name;
+  region->front = address - start;
+  region->size = bytes;
+  region->back = size - region->front - bytes;
+  region->base = address;
+  region->host = host + region->front;
+  return true;
+}
+
+std::byte* Memory::translate_for_host(std::uint64_t address, std::uint64_t bytes) const {
+  const Region* region = around(address);
+  if (region == nullptr) return nullptr;
+  const std::uint64_t offset = address - allocation_base(*region);
+  return bytes <= allocation_size(*region) - offset ? region->host - region->front + offset : nullptr;
+}
+
+std::optional<std::pair<std::uint64_t, std::uint64_t>> Memory::allocation(std::uint64_t address) const {
+  const Region* region = around(address);
+  if (region == nullptr) return std::nullopt;
+  return std::pair{allocation_base(*region), allocation_size(*region)};
 }
 
 void Memory::forget_buffers() {

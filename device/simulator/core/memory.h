@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace attest::device::sim {
@@ -34,6 +35,8 @@ struct Region {
   std::uint64_t size = 0;       ///< bytes
   std::byte* host = nullptr;    ///< [size]; nullptr once freed
   std::uint64_t read_only = 0;  ///< the first so many bytes cannot be stored to (code)
+  std::uint64_t front = 0,
+                back = 0;  ///< bytes of the allocation before and behind that only the host may touch
   bool freed = false;
   std::string name;  ///< "kv_cache"; "buffer #3" when nobody named it
 
@@ -67,8 +70,10 @@ class Memory {
   void map(void* host, std::uint64_t bytes, std::string_view name);
   /// False when address is not the start of a live region.
   bool release(std::uint64_t address);
-  /// A name for the region that starts at address, for messages. False when there is none.
-  bool rename(std::uint64_t address, std::string_view name);
+  /// Names [address, address + bytes) of an allocation and hides the rest of it from kernels: what lies
+  /// around is the caller's guard zone, or a neighbour of which it will say so too. False when that is not
+  /// inside one allocation.
+  bool name_range(std::uint64_t address, std::uint64_t bytes, std::string_view name);
 
   /// The live region around address, or nullptr.
   [[nodiscard]] const Region* find(std::uint64_t address) const {
@@ -83,6 +88,11 @@ class Memory {
     return region != nullptr && region->holds(address, bytes) ? region->host + (address - region->base)
                                                               : nullptr;
   }
+  /// The same for the host's copies, which may touch guard zones too.
+  [[nodiscard]] std::byte* translate_for_host(std::uint64_t address, std::uint64_t bytes) const;
+  /// Start and size of the allocation around address; nullopt when there is none.
+  [[nodiscard]] std::optional<std::pair<std::uint64_t, std::uint64_t>> allocation(
+      std::uint64_t address) const;
   /// True when address lies in this device's window (whether or not anything is there).
   [[nodiscard]] bool owns(std::uint64_t address) const { return address - window_ < window_bytes; }
 
@@ -94,11 +104,11 @@ class Memory {
   [[nodiscard]] std::uint64_t in_use() const { return in_use_; }
 
  private:
-  struct Backing;
   std::optional<std::uint64_t> place(std::uint64_t bytes, std::uint64_t read_only, std::string_view name,
                                      bool image);
   void forget_buffers();
   [[nodiscard]] const Region* find_mapped(std::uint64_t address) const;
+  [[nodiscard]] const Region* around(std::uint64_t address) const;
 
   std::uint64_t window_;
   std::uint64_t capacity_;

@@ -113,9 +113,10 @@ TEST_CASE("messages name the nearest buffer and the distance") {
   CHECK(memory.explain(b - 8, 4) == fmt::format("8 bytes before buffer #1 (100 bytes at {:#x})", b));
   CHECK(memory.explain(16, 4) == "near the null address");
   CHECK(memory.explain(0x7ff5a5a57ff5a5a5, 4) == "in no buffer, nor near one");
-  CHECK(memory.rename(b, "out"));
+  CHECK(memory.name_range(b, 100, "out"));
   CHECK(memory.explain(b - 8, 4) == fmt::format("8 bytes before out (100 bytes at {:#x})", b));
-  CHECK_FALSE(memory.rename(b + 1, "x"));
+  CHECK_FALSE(memory.name_range(b + 1, 100, "x"));
+  CHECK_FALSE(memory.name_range(b + 100, 1, "x"));
 }
 
 TEST_CASE("host memory can be mapped at its own address") {
@@ -139,4 +140,24 @@ TEST_CASE("two tebibytes of address space are reused when they run out") {
     REQUIRE(memory.release(*a));
   }
   CHECK(memory.translate(keep, 64) != nullptr);
+}
+
+TEST_CASE("a named range hides the guard zones around it from kernels, not from the host") {
+  Memory memory(0);
+  const std::uint64_t a = memory.allocate(3000).value();
+  memory.translate(a, 3000)[2999] = std::byte{9};
+  REQUIRE(memory.name_range(a + 1000, 1000, "kv_cache"));
+  CHECK(memory.translate(a + 1000, 1000) != nullptr);
+  CHECK(memory.translate(a + 999, 1) == nullptr);
+  CHECK(memory.translate(a + 2000, 1) == nullptr);
+  CHECK(memory.translate(a, 1) == nullptr);
+  CHECK(memory.explain(a + 2016, 4) ==
+        fmt::format("16 bytes after the end of kv_cache (1000 bytes at {:#x})", a + 1000));
+  CHECK(memory.translate_for_host(a, 3000) != nullptr);
+  CHECK(*memory.translate_for_host(a + 2999, 1) == std::byte{9});
+  CHECK(memory.translate_for_host(a + 2999, 2) == nullptr);
+  CHECK(memory.allocation(a + 5) == std::pair{a, std::uint64_t{3000}});
+  CHECK_FALSE(memory.release(a + 1000));
+  CHECK(memory.release(a));
+  CHECK(memory.in_use() == 0);
 }
