@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// What the simulator offers beyond HIP. Found with dlsym; a library that lacks them is not the simulator. All
+// of them act on the calling thread's current device.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// The last fault as JSON, "" when the last launch had none:
+///   {"kind", "message", "kernel", "pc", "disassembly", "workgroup": [x, y, z], "wave", "lane", "address"}
+/// kind is one of core/fault.h's, or "code_object" after a module that could not be loaded (only "message"
+/// then). pc is the address in the ELF image, as llvm-objdump prints it; wave and lane are -1 where there is
+/// none. Valid until the next call.
+const char* attest_sim_last_report();
+
+/// Wave instructions executed by the last launch; 0 when it faulted.
+std::uint64_t attest_sim_instructions();
+
+/// Wave instructions a launch may execute before it counts as runaway.
+void attest_sim_set_budget(std::uint64_t instructions);
+
+/// Names [pointer, pointer + bytes) for reports. From then on it is the only part of its allocation kernels
+/// may touch; the rest is the caller's guard zone.
+void attest_sim_name_range(void* pointer, std::size_t bytes, const char* name);
+
+/// How waves take turns: `quantum` instructions each, in order (seed 0) or in an order drawn from the seed.
+void attest_sim_set_schedule(std::uint64_t seed, std::uint32_t quantum);
+
+/// Threads that run workgroups; 0: as many as oneTBB offers. Results do not depend on it.
+void attest_sim_set_threads(std::uint32_t threads);
+
+}  // extern "C"
