@@ -163,6 +163,46 @@ __device__ void mla_decode(const MlaDecodeArgs& args) {
   const int split_end = min(last_visible, min(tiles, (split + 1) * split_tiles) * tile_tokens);
   const int row_end = min(visible_to(position), split_end);
 
+  // out[c][r] is column 128 wave + 8 (4 g + r) + c of this lane's row, unnormalised.
+  const auto write = [&](const f32x4(&out)[chunk], float normalise, float lse) {
+    if (row >= rows) return;
+    const std::int64_t out_row = std::int64_t{q_begin} * args.heads + row;
+    const int column = wave_columns * wave + 32 * g;
+    const bool writes_lse = wave == 0 && g == 0;
+    if (args.num_splits == 1) {
+      auto* to = static_cast<std::uint16_t*>(args.out) + out_row * contract::kv_lora_rank + column;
+      for (int r = 0; r < 4; ++r) {
+        u32x4 packed;
+        for (int pair = 0; pair < 4; ++pair) {
+          packed[pair] = pack_bf16_clean(out[2 * pair][r] * normalise, out[2 * pair + 1][r] * normalise);
+        }
+        *reinterpret_cast<u32x4*>(to + chunk * r) = packed;
+      }
+      if (writes_lse && args.lse != nullptr) args.lse[out_row] = lse;
+    } else {
+      const std::int64_t partial_row = out_row * args.num_splits + split;
+      float* to = args.partial_out + partial_row * contract::kv_lora_rank + column;
+      for (int r = 0; r < 4; ++r) {
+        for (int half = 0; half < 2; ++half) {
+          const int c = 4 * half;
+          const f32x4 part = {out[c][r], out[c + 1][r], out[c + 2][r], out[c + 3][r]};
+          *reinterpret_cast<f32x4*>(to + chunk * r + c) = part * normalise;
+        }
+      }
+#if defined(ATTEST_FAULT_LSE_BASE2)
+      lse *= log2_e;
+#endif
+      if (writes_lse) args.partial_lse[partial_row] = lse;
+    }
+  };
+
+  // No row of this tile sees a key of this split.
+  if (split_begin >= split_end) {
+    const f32x4 nothing[chunk] = {};
+    write(nothing, 0.0F, -__builtin_inff());
+    return;
+  }
+
   // q: lane (i, g) holds of its row the elements 32 step + 8 g .. + 7 of this wave's half, for each step.
   const int token_half = wave & 1;
   const int k_half = wave >> 1;
@@ -200,9 +240,9 @@ __device__ void mla_decode(const MlaDecodeArgs& args) {
   const float scale = args.score_scale * log2_e;
   float m = -__builtin_inff();
   float l = 0.0F;
-  f32x4 out[chunk] = {};  // out[c][r]: column 128 wave + 8 (4 g + r) + c
+  f32x4 out[chunk] = {};
 
-  if (split_begin < split_end) fetch(split_begin);
+  fetch(split_begin);
   for (int tile = split_begin; tile < split_end; tile += tile_tokens) {
     stage();
     __syncthreads();
@@ -266,46 +306,13 @@ __device__ void mla_decode(const MlaDecodeArgs& args) {
 
   l += exchange_xor<16>(l);
   l += exchange_halves(l);
-  if (row >= rows) return;
-
   const bool empty = l == 0.0F;
 #if defined(ATTEST_FAULT_KV_SCALE_MISSING)
   const float out_scale = 1.0F;
 #else
   const float out_scale = args.out_scale;
 #endif
-  const float normalise = empty ? 0.0F : out_scale / l;
-  const float lse = empty ? -__builtin_inff() : (m + log2_hw(l)) * ln_2;
-  const std::int64_t out_row = std::int64_t{q_begin} * args.heads + row;
-  const int column = wave_columns * wave + 32 * g;
-  const bool writes_lse = wave == 0 && g == 0;
-
-  if (args.num_splits == 1) {
-    auto* to = static_cast<std::uint16_t*>(args.out) + out_row * contract::kv_lora_rank + column;
-    for (int r = 0; r < 4; ++r) {
-      u32x4 packed;
-      for (int pair = 0; pair < 4; ++pair) {
-        packed[pair] = pack_bf16_clean(out[2 * pair][r] * normalise, out[2 * pair + 1][r] * normalise);
-      }
-      *reinterpret_cast<u32x4*>(to + chunk * r) = packed;
-    }
-    if (writes_lse && args.lse != nullptr) args.lse[out_row] = lse;
-  } else {
-    const std::int64_t partial_row = out_row * args.num_splits + split;
-    float* to = args.partial_out + partial_row * contract::kv_lora_rank + column;
-    for (int r = 0; r < 4; ++r) {
-      for (int half = 0; half < 2; ++half) {
-        const f32x4 part = {out[4 * half][r], out[4 * half + 1][r], out[4 * half + 2][r],
-                            out[4 * half + 3][r]};
-        *reinterpret_cast<f32x4*>(to + chunk * r + 4 * half) = part * normalise;
-      }
-    }
-#if defined(ATTEST_FAULT_LSE_BASE2)
-    if (writes_lse) args.partial_lse[partial_row] = lse * log2_e;
-#else
-    if (writes_lse) args.partial_lse[partial_row] = lse;
-#endif
-  }
+  write(out, empty ? 0.0F : out_scale / l, empty ? -__builtin_inff() : (m + log2_hw(l)) * ln_2);
 }
 
 }  // namespace attest::kernels
