@@ -84,7 +84,8 @@ std::string literal_text(std::uint32_t value, Slot slot) {
     case Slot::f16:
     case Slot::bf16: {
       const auto half = static_cast<std::int16_t>(value);
-      if (half >= -16 && half <= 64) return fmt::format("{}", half);
+      const std::int32_t whole = slot == Slot::b16 ? signed_value : half;
+      if (whole >= -16 && whole <= 64) return fmt::format("{}", whole);
       if (slot == Slot::f16) {
         constexpr std::uint16_t bits[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000,
                                           0xc000, 0x4400, 0xc400, 0x3118};
