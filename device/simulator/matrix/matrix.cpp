@@ -11,6 +11,7 @@
 
 #include "device/simulator/core/fault.h"
 #include "device/simulator/matrix/forms.h"
+#include "device/simulator/matrix/kernels.h"
 
 namespace attest::device::sim::matrix {
 namespace {
@@ -174,6 +175,86 @@ void execute_by_model(Wave& wave, const Instruction& instruction) {
   multiply(form, rule, flushes_inputs(wave, form), {indices, instruction.cbsz, instruction.abid}, a, b, c, d);
 }
 
+Kernel kernel_of(const Form& form, SimdLevel level, SumRule rule) {
+  if (form.sparse || form.m != form.n) return nullptr;
+  const KernelShape shape{form.m, form.k, form.blocks, form.a, form.b};
+  switch (level) {
+    case SimdLevel::baseline:
+      return baseline_kernel(shape, rule);
+    case SimdLevel::avx2:
+      return avx2_kernel(shape, rule);
+    case SimdLevel::avx512:
+      return avx512_kernel(shape, rule);
+  }
+  return nullptr;
+}
+
+template <SimdLevel level, SumRule rule>
+const std::array<Kernel, op_count>& kernels() {
+  static const auto table = [] {
+    std::array<Kernel, op_count> found{};
+    for (const Form& form : all_forms())
+      found[static_cast<std::size_t>(form.op)] = kernel_of(form, level, rule);
+    return found;
+  }();
+  return table;
+}
+
+constexpr std::size_t most_rows_c = 32;
+alignas(64) constexpr std::uint32_t zeros[most_rows_c * lanes] = {};
+
+bool overlap(const std::uint32_t* x, const std::uint32_t* y, std::size_t count) {
+  return x < y + count && y < x + count;
+}
+
+template <SimdLevel level, SumRule rule>
+void execute_by_kernel(Wave& wave, const Instruction& instruction) {
+  const Form& form = form_at(instruction);
+  alignas(64) std::uint32_t a[2 * lanes], b[2 * lanes], c[most_rows_c * lanes];
+  Operands operands{wave.v(row(instruction.src[0])), wave.v(row(instruction.src[1])), zeros,
+                    wave.v(row(instruction.dst)), flushes_inputs(wave, form)};
+  if (instruction.cbsz != 0) {
+    for (int r = 0; r < form.registers_a(); ++r)
+      for (int lane = 0; lane < lanes; ++lane)
+        a[r * lanes + lane] = operands.a[r * lanes + broadcast_a(lane, instruction.cbsz, instruction.abid)];
+    operands.a = a;
+  }
+  if (instruction.blgp != 0) {
+    for (int r = 0; r < form.registers_b(); ++r)
+      for (int lane = 0; lane < lanes; ++lane)
+        b[r * lanes + lane] = operands.b[r * lanes + permute_b(lane, instruction.blgp)];
+    operands.b = b;
+  }
+  const std::uint16_t code = instruction.src[2];
+  const std::size_t count = static_cast<std::size_t>(form.registers_d()) * lanes;
+  if (is_vector(code)) {
+    operands.c = wave.v(row(code));
+    if (operands.c != operands.d && overlap(operands.c, operands.d, count)) {
+      std::memcpy(c, operands.c, count * sizeof *c);
+      operands.c = c;
+    }
+  } else if (code != operand::zero) {
+    load_c(wave, instruction, form, c);
+    operands.c = c;
+  }
+  kernels<level, rule>()[static_cast<std::size_t>(instruction.op)](operands);
+}
+
+template <SumRule rule>
+Handler kernel_handler(Op op, SimdLevel level) {
+  const auto index = static_cast<std::size_t>(op);
+  switch (level) {
+    case SimdLevel::baseline:
+      return kernels<SimdLevel::baseline, rule>()[index] ? execute_by_kernel<SimdLevel::baseline, rule>
+                                                         : nullptr;
+    case SimdLevel::avx2:
+      return kernels<SimdLevel::avx2, rule>()[index] ? execute_by_kernel<SimdLevel::avx2, rule> : nullptr;
+    case SimdLevel::avx512:
+      return kernels<SimdLevel::avx512, rule>()[index] ? execute_by_kernel<SimdLevel::avx512, rule> : nullptr;
+  }
+  return nullptr;
+}
+
 void refuse_modifiers(Wave&, const Instruction& instruction) {
   const Form& form = form_at(instruction);
   throw Fault(FaultKind::illegal_instruction,
@@ -217,8 +298,13 @@ Handler model_handler(const Instruction& instruction, SumRule rule) {
                                   : execute_by_model<SumRule::renormalised>;
 }
 
-Handler handler(const Instruction& instruction, SimdLevel, SumRule rule) {
-  return model_handler(instruction, rule);
+Handler handler(const Instruction& instruction, SimdLevel level, SumRule rule) {
+  const Handler slow = model_handler(instruction, rule);
+  if (slow == nullptr || slow == refuse_modifiers) return slow;
+  const Handler fast = rule == SumRule::aligned
+                           ? kernel_handler<SumRule::aligned>(instruction.op, level)
+                           : kernel_handler<SumRule::renormalised>(instruction.op, level);
+  return fast != nullptr ? fast : slow;
 }
 
 }  // namespace attest::device::sim::matrix

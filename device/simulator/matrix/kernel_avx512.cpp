@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include <immintrin.h>
+
+#include "device/simulator/matrix/kernel_list.h"
+#include "device/simulator/matrix/kernel_narrow.h"
+
+namespace attest::device::sim::matrix {
+namespace {
+
+/// Sixteen lanes of 32 bits.
+struct Avx512 {
+  using I = __m512i;
+  using F = __m512;
+  static constexpr int width = 16;
+
+  static I load(const void* at) { return _mm512_loadu_si512(at); }
+  static F load_float(const float* at) { return _mm512_loadu_ps(at); }
+  static void store(void* at, I x) { _mm512_storeu_si512(at, x); }
+  static I set1(int x) { return _mm512_set1_epi32(x); }
+  static F set1_float(float x) { return _mm512_set1_ps(x); }
+  static F as_float(I x) { return _mm512_castsi512_ps(x); }
+  static I as_int(F x) { return _mm512_castps_si512(x); }
+
+  static I and_(I x, I y) { return _mm512_and_si512(x, y); }
+  static I or_(I x, I y) { return _mm512_or_si512(x, y); }
+  static I add(I x, I y) { return _mm512_add_epi32(x, y); }
+  static I sub(I x, I y) { return _mm512_sub_epi32(x, y); }
+  static I max(I x, I y) { return _mm512_max_epi32(x, y); }
+  static I max_u(I x, I y) { return _mm512_max_epu32(x, y); }
+  static I min_u(I x, I y) { return _mm512_min_epu32(x, y); }
+  static I greater(I x, I y) { return _mm512_movm_epi32(_mm512_cmpgt_epi32_mask(x, y)); }
+  template <int n>
+  static I sll(I x) {
+    return _mm512_slli_epi32(x, n);
+  }
+  template <int n>
+  static I srl(I x) {
+    return _mm512_srli_epi32(x, n);
+  }
+  template <int n>
+  static I sra(I x) {
+    return _mm512_srai_epi32(x, n);
+  }
+  static I sllv(I x, I n) { return _mm512_sllv_epi32(x, n); }
+  static I srlv(I x, I n) { return _mm512_srlv_epi32(x, n); }
+  static I srav(I x, I n) { return _mm512_srav_epi32(x, n); }
+  static bool any(I x) { return _mm512_test_epi32_mask(x, x) != 0; }
+
+  static I add16(I x, I y) { return _mm512_adds_epi16(x, y); }
+  static I sub16(I x, I y) { return _mm512_sub_epi16(x, y); }
+  static I subtract_saturated16(I x, I y) { return _mm512_subs_epi16(x, y); }
+  static I max16(I x, I y) { return _mm512_max_epi16(x, y); }
+  static I min16(I x, I y) { return _mm512_min_epi16(x, y); }
+  static I where_zero16(I test, I yes, I no) {
+    return _mm512_mask_mov_epi16(no, _mm512_testn_epi16_mask(test, test), yes);
+  }
+  static I add8(I x, I y) { return _mm512_adds_epi8(x, y); }
+  static I sub8(I x, I y) { return _mm512_sub_epi8(x, y); }
+  static I max8(I x, I y) { return _mm512_max_epi8(x, y); }
+  static I max_u8(I x, I y) { return _mm512_max_epu8(x, y); }
+  static I equal8(I x, I y) { return _mm512_movm_epi8(_mm512_cmpeq_epi8_mask(x, y)); }
+  static I where_zero8(I test, I yes, I no) {
+    return _mm512_mask_mov_epi8(no, _mm512_testn_epi8_mask(test, test), yes);
+  }
+
+  static F mul(F x, F y) { return _mm512_mul_ps(x, y); }
+  static F from_int(I x) { return _mm512_cvtepi32_ps(x); }
+  static I truncate_to_int(F x) { return _mm512_cvttps_epi32(x); }
+  static I floor_to_int(F x) {
+    return _mm512_cvt_roundps_epi32(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  }
+  /// 32 less the bits the rule keeps below T: 32 - lzcnt(abs(T)).
+  static I dropped_bits(I t) {
+    return _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(_mm512_abs_epi32(t)));
+  }
+
+  static int reduce_max16(I x) {
+    const __m256i half = _mm256_max_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    const __m128i quarter = _mm_max_epi16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    const __m128i flipped = _mm_sub_epi16(_mm_set1_epi16(0x7fff), quarter);  // unsigned, order reversed
+    return 0x7fff - (_mm_cvtsi128_si32(_mm_minpos_epu16(flipped)) & 0xffff);
+  }
+  static int reduce_min16(I x) { return -reduce_max16(_mm512_sub_epi16(_mm512_set1_epi16(-1), x)) - 1; }
+};
+
+template <SumRule rule>
+struct Narrow {
+  template <Element a, Element b, int M, int K, int Blocks>
+  static Kernel rule_kernel() {
+    if constexpr (a == Element::xf32)
+      return plain_kernel<rule, a, b, M, K, Blocks>;
+    else
+      return narrow_kernel<Avx512, rule, a, b, M, K, Blocks>;
+  }
+};
+
+}  // namespace
+
+Kernel avx512_kernel(const KernelShape& shape, SumRule rule) {
+  return rule == SumRule::aligned ? find_kernel<Narrow<SumRule::aligned>, true>(shape)
+                                  : find_kernel<Narrow<SumRule::renormalised>, true>(shape);
+}
+
+}  // namespace attest::device::sim::matrix

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT
+//
+// The rule of model.h at speed, for inputs whose exponents are not too far apart. Included by kernel sources
+// only (see kernels.h).
+//
+// The obvious fast way, a chain of fused multiply-adds, gives other bits. What makes the real rule cheap:
+//
+//   Products. a * b is exact in f32. Adding (24 - E) << 23 to its bits, as an integer, multiplies it by
+//   2^(24-E); the conversion to int32 that rounds toward zero is then exactly the truncation of the rule, and
+//   int32 sums of 8 terms below 2^26 are exact. Four operations per product: multiply, add, convert, add. A
+//   zero product becomes a number below one, which converts to 0.
+//
+//   E. Exponents of two k share a 32-bit lane as int16 (of four k, as bytes, in fp8 and bf8, where the bytes
+//   of even k are the even group): half or a quarter of an operation per product for the sum and as much for
+//   the maximum. The int16 is the exponent times 128, so that in the upper half of the lane it is already an
+//   f32 exponent field, E << 23. Zero elements have the smallest int16 (byte), and saturating adds keep them
+//   below all others.
+//
+//   Joining the accumulator: kernel_plain.h says what U and T are. h = U - E; the bits of the sum that T
+//   loses are L = sum << (32 - h), with the convention of the vector shifts that a count of 32 or more leaves
+//   nothing. The conversion of T to f32 is the only rounding.
+//
+// What must hold, checked for a whole instruction before it starts, so that no f32 overflows and only results
+// that the rule calls zero vanish: no NaN or infinity; the largest possible product exponent Emax at most
+// 120, the smallest Emin at least -75, Emax - Emin at most 100; every c zero or with an exponent from P - 101
+// to 123. If Emax exceeds 24 the shift 24 - E would be negative, and a zero product would borrow from the
+// sign: B is scaled by 2^-P, P = Emax - 24, and P is taken back at the end. A lane without products has no E;
+// clamping at P - 102 keeps such an E below all c that pass, so that c goes through unchanged. Products of
+// later steps meet a c made by an earlier one: either zero, the old c, or a multiple of 2^(Emin - 24) >=
+// 2^-99.
+//
+// f16, fp8 and bf8 cannot violate the bounds on exponents and use a fixed P.
+#pragma once
+
+#include "device/simulator/matrix/kernel_plain.h"
+
+namespace attest::device::sim::matrix {
+namespace {
+
+constexpr int exponent_floor = -102;
+
+template <int M, int K, int Blocks, int PerWord>
+struct NarrowPanel {
+  alignas(64) float value[Blocks][K][M];
+  alignas(64) std::int32_t exponents[Blocks][K / PerWord][M];
+};
+
+/// Over the elements of A or of B; exponents times 128. A panel of zeros has max < min.
+struct Window {
+  int max, min;
+};
+
+template <class V, int M, int K, int Blocks>
+inline Window unpack_bf16(const std::uint32_t* source, NarrowPanel<M, K, Blocks, 2>& panel) {
+  using I = typename V::I;
+  const I lowest = V::set1(static_cast<int>(0x80008000u)), highest = V::set1(0x7fff7fff);
+  I max = lowest, min = highest;
+  for_each_run<M, K, Blocks, 2>([&](int at, int block, int k) {
+    for (int i = 0; i < M; i += V::width) {
+      const I x = V::load(source + at + i);
+      const I biased = V::max16(V::and_(x, V::set1(0x7f807f80)), V::set1(0x00800080));
+      const I exponent = V::sub16(biased, V::set1(0x3f803f80));
+      const I magnitude = V::and_(x, V::set1(0x7fff7fff));
+      const I marked = V::where_zero16(magnitude, lowest, exponent);
+      max = V::max16(max, marked);
+      min = V::min16(min, V::where_zero16(magnitude, highest, exponent));
+      V::store(&panel.value[block][k][i], V::template sll<16>(x));
+      V::store(&panel.value[block][k + 1][i], V::and_(x, V::set1(static_cast<int>(0xffff0000u))));
+      V::store(&panel.exponents[block][k / 2][i], marked);
+    }
+  });
+  return {V::reduce_max16(max) >> 7, V::reduce_min16(min) >> 7};
+}
+
+/// false if there is a NaN or an infinity. B is scaled by 2^-prescale.
+template <class V, int M, int K, int Blocks>
+inline bool unpack_f16(const std::uint32_t* source, int prescale, NarrowPanel<M, K, Blocks, 2>& panel) {
+  using I = typename V::I;
+  const I scale = V::set1((127 + 112 - prescale) << 23);
+  const I bias = V::set1((15 + prescale) * 0x00800080);
+  const I lowest = V::set1(static_cast<int>(0x80008000u));
+  I max = V::set1(0);
+  const auto widen = [&](I half) {  // bits 0..15 of a lane
+    const I moved = V::template sll<13>(V::and_(half, V::set1(0x7fff)));
+    const I sign = V::template sll<16>(V::and_(half, V::set1(0x8000)));
+    return V::or_(V::as_int(V::mul(V::as_float(moved), V::as_float(scale))), sign);
+  };
+  for_each_run<M, K, Blocks, 2>([&](int at, int block, int k) {
+    for (int i = 0; i < M; i += V::width) {
+      const I x = V::load(source + at + i);
+      const I magnitude = V::and_(x, V::set1(0x7fff7fff));
+      max = V::max16(max, magnitude);
+      const I biased = V::max16(V::template srl<3>(V::and_(x, V::set1(0x7c007c00))), V::set1(0x00800080));
+      V::store(&panel.value[block][k][i], widen(x));
+      V::store(&panel.value[block][k + 1][i], widen(V::template srl<16>(x)));
+      V::store(&panel.exponents[block][k / 2][i], V::where_zero16(magnitude, lowest, V::sub16(biased, bias)));
+    }
+  });
+  return V::reduce_max16(max) < 0x7c00;
+}
+
+/// false if there is a NaN. B is scaled by 2^-prescale.
+template <class V, Element type, int M, int K, int Blocks>
+inline bool unpack_8bit(const std::uint32_t* source, int prescale, NarrowPanel<M, K, Blocks, 4>& panel) {
+  using I = typename V::I;
+  constexpr int mantissa_bits = type == Element::fp8 ? 3 : 2, bias = type == Element::fp8 ? 8 : 16;
+  const I scale = V::set1((127 + 127 - bias - prescale) << 23);
+  const I subtract = V::set1((bias + prescale) * 0x01010101);
+  const I lowest = V::set1(static_cast<int>(0x80808080u));
+  I nan = V::set1(0);
+  const auto widen = [&](I byte) {  // bits 0..7 of a lane
+    const I moved = V::template sll<23 - mantissa_bits>(V::and_(byte, V::set1(0x7f)));
+    const I sign = V::template sll<24>(V::and_(byte, V::set1(0x80)));
+    return V::or_(V::as_int(V::mul(V::as_float(moved), V::as_float(scale))), sign);
+  };
+  for_each_run<M, K, Blocks, 4>([&](int at, int block, int k) {
+    for (int i = 0; i < M; i += V::width) {
+      const I x = V::load(source + at + i);
+      nan = V::or_(nan, V::equal8(x, lowest));
+      const I field =
+          V::and_(V::template srl<mantissa_bits>(x), V::set1(type == Element::fp8 ? 0x0f0f0f0f : 0x1f1f1f1f));
+      const I exponent = V::sub8(V::max_u8(field, V::set1(0x01010101)), subtract);
+      V::store(&panel.exponents[block][k / 4][i], V::where_zero8(x, lowest, exponent));
+      V::store(&panel.value[block][k][i], widen(x));
+      V::store(&panel.value[block][k + 1][i], widen(V::template srl<8>(x)));
+      V::store(&panel.value[block][k + 2][i], widen(V::template srl<16>(x)));
+      V::store(&panel.value[block][k + 3][i], widen(V::template srl<24>(x)));
+    }
+  });
+  return !V::any(nan);
+}
+
+/// Whether every c is zero or has an exponent in [low, high].
+template <class V>
+inline bool accumulators_within(const std::uint32_t* c, int count, int low, int high) {
+  using I = typename V::I;
+  I least = V::set1(-1), most = V::set1(0);
+  for (int at = 0; at < count; at += V::width) {
+    const I magnitude = V::and_(V::load(c + at), V::set1(0x7fffffff));
+    most = V::max_u(most, magnitude);
+    least = V::min_u(least, V::sub(magnitude, V::set1(1)));  // zero wraps to the largest
+  }
+  const I outside = V::or_(V::greater(V::set1(((low + 127) << 23) - 1), V::and_(least, V::set1(0x7fffffff))),
+                           V::greater(most, V::set1(((high + 128) << 23) - 1)));
+  return !V::any(outside);
+}
+
+/// Joins c, see above. sum is in units of 2^(E-24), e is E << 23 after prescaling.
+template <class V, SumRule rule, bool drop_far_c>
+inline typename V::I join(typename V::I sum, typename V::I e, typename V::I c_bits, int prescale) {
+  using I = typename V::I;
+  const I c_field = V::and_(c_bits, V::set1(0x7f800000));
+  const I u = V::max(e, V::sub(c_field, V::set1((127 + 5 + prescale) << 23)));
+  const I h = V::template srl<23>(V::sub(u, e));
+  I c = V::as_int(V::mul(V::as_float(c_bits), V::as_float(V::sub(V::set1((127 + 24 - prescale) << 23), u))));
+  if constexpr (drop_far_c)
+    c = V::and_(c, V::greater(c_field, V::add(e, V::set1(((127 - 25 + prescale) << 23) - 1))));
+  I t = V::add(V::srav(sum, h), V::floor_to_int(V::as_float(c)));
+  const I lost = V::sllv(sum, V::sub(V::set1(32), h));
+  const I kept =
+      rule == SumRule::renormalised ? V::srlv(lost, V::dropped_bits(t)) : V::template srl<30>(lost);
+  t = V::or_(t, V::min_u(kept, V::set1(1)));
+  return V::as_int(V::mul(V::from_int(t), V::as_float(V::add(u, V::set1((127 - 24 + prescale) << 23)))));
+}
+
+template <class V>
+inline typename V::I product(typename V::F a, typename V::F b, typename V::I shift) {
+  return V::truncate_to_int(V::as_float(V::add(V::as_int(V::mul(a, b)), shift)));
+}
+
+/// f16 and bf16: all steps of one instruction.
+template <class V, SumRule rule, int M, int K, int Blocks, int L>
+inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPanel<M, K, Blocks, 2>& b,
+                           int prescale, const std::uint32_t* c, std::uint32_t* d) {
+  using I = typename V::I;
+  using F = typename V::F;
+  const I clamp = V::set1(exponent_floor * (1 << 23)), top = V::set1(24 << 23),
+          upper = V::set1(static_cast<int>(0xffff0000u));
+  for (int block = 0; block < Blocks; ++block)
+    for (int s = 0; s < K; s += L)
+      for (int j = 0; j < M; j += V::width) {
+        F bk[L];
+        I eb[L / 2];
+        for (int k = 0; k < L; ++k) bk[k] = V::load_float(&b.value[block][s + k][j]);
+        for (int k = 0; k < L / 2; ++k) eb[k] = V::load(&b.exponents[block][(s + k * 2) / 2][j]);
+        const std::uint32_t* from = s == 0 ? c : d;
+        for (int i = 0; i < M; ++i) {
+          I e = V::add16(eb[0], V::set1(a.exponents[block][s / 2][i]));
+          for (int k = 1; k < L / 2; ++k)
+            e = V::max16(e, V::add16(eb[k], V::set1(a.exponents[block][s / 2 + k][i])));
+          e = V::max(V::and_(V::max16(e, V::template sll<16>(e)), upper), clamp);
+          const I shift = V::sub(top, e);
+          I even = product<V>(V::set1_float(a.value[block][s][i]), bk[0], shift);
+          I odd = product<V>(V::set1_float(a.value[block][s + 1][i]), bk[1], shift);
+          for (int k = 2; k < L; k += 2) {
+            even = V::add(even, product<V>(V::set1_float(a.value[block][s + k][i]), bk[k], shift));
+            odd = V::add(odd, product<V>(V::set1_float(a.value[block][s + k + 1][i]), bk[k + 1], shift));
+          }
+          const int at = row_offset<M>(block, i) + j;
+          V::store(d + at, join<V, rule, false>(V::add(even, odd), e, V::load(from + at), prescale));
+        }
+      }
+}
+
+/// fp8 and bf8: steps of sixteen, in two groups.
+template <class V, SumRule rule, int M, int K, int Blocks>
+inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowPanel<M, K, Blocks, 4>& b,
+                            int prescale, const std::uint32_t* c, std::uint32_t* d) {
+  using I = typename V::I;
+  using F = typename V::F;
+  constexpr int L = 16;
+  const I clamp = V::set1(exponent_floor * (1 << 23)), top = V::set1(24 << 23);
+  for (int block = 0; block < Blocks; ++block)
+    for (int s = 0; s < K; s += L)
+      for (int j = 0; j < M; j += V::width) {
+        F bk[L];
+        I eb[L / 4];
+        for (int k = 0; k < L; ++k) bk[k] = V::load_float(&b.value[block][s + k][j]);
+        for (int k = 0; k < L / 4; ++k) eb[k] = V::load(&b.exponents[block][s / 4 + k][j]);
+        const std::uint32_t* from = s == 0 ? c : d;
+        for (int i = 0; i < M; ++i) {
+          I e = V::add8(eb[0], V::set1(a.exponents[block][s / 4][i]));
+          for (int k = 1; k < L / 4; ++k)
+            e = V::max8(e, V::add8(eb[k], V::set1(a.exponents[block][s / 4 + k][i])));
+          e = V::max8(e, V::template srl<16>(e));
+          const I e_even = V::max(V::template sra<1>(V::template sll<24>(e)), clamp);
+          const I e_odd = V::max(
+              V::template sra<1>(V::and_(V::template sll<16>(e), V::set1(static_cast<int>(0xff000000u)))),
+              clamp);
+          const I shift_even = V::sub(top, e_even), shift_odd = V::sub(top, e_odd);
+          I even = product<V>(V::set1_float(a.value[block][s][i]), bk[0], shift_even);
+          I odd = product<V>(V::set1_float(a.value[block][s + 1][i]), bk[1], shift_odd);
+          for (int k = 2; k < L; k += 2) {
+            even = V::add(even, product<V>(V::set1_float(a.value[block][s + k][i]), bk[k], shift_even));
+            odd = V::add(odd, product<V>(V::set1_float(a.value[block][s + k + 1][i]), bk[k + 1], shift_odd));
+          }
+          const I larger = V::max(e_even, e_odd);
+          const I sum = V::add(V::srav(even, V::template srl<23>(V::sub(larger, e_even))),
+                               V::srav(odd, V::template srl<23>(V::sub(larger, e_odd))));
+          const int at = row_offset<M>(block, i) + j;
+          V::store(d + at, join<V, rule, true>(sum, larger, V::load(from + at), prescale));
+        }
+      }
+}
+
+template <class V, int M, int K, int Blocks>
+inline void scale_down(NarrowPanel<M, K, Blocks, 2>& panel, int prescale) {
+  const auto scale = V::as_float(V::set1((127 - prescale) << 23));
+  const auto lower = V::set1(prescale * 0x00800080);
+  float* values = &panel.value[0][0][0];
+  for (int i = 0; i < Blocks * K * M; i += V::width)
+    V::store(values + i, V::as_int(V::mul(V::load_float(values + i), scale)));
+  std::int32_t* exponents = &panel.exponents[0][0][0];
+  for (int i = 0; i < Blocks * K / 2 * M; i += V::width)
+    V::store(exponents + i, V::subtract_saturated16(V::load(exponents + i), lower));
+}
+
+/// Executes the instruction and returns true, or returns false with D untouched.
+template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
+inline bool narrow(const Operands& o) {
+  constexpr int step = step_length(type_a) < K ? step_length(type_a) : K, count = M * M * Blocks;
+  if constexpr (type_a == Element::bf16) {
+    NarrowPanel<M, K, Blocks, 2> a, b;
+    const Window wa = unpack_bf16<V>(o.a, a), wb = unpack_bf16<V>(o.b, b);
+    const int max = wa.max + wb.max, min = wa.min + wb.min;
+    const int prescale = max > 24 ? max - 24 : 0;
+    if (wa.max > 127 || wb.max > 127 || max > 120 || min < -75 || max - min > 100 || wb.min - prescale < -126)
+      return false;
+    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
+    if (prescale > 0) scale_down<V>(b, prescale);
+    multiply_pairs<V, rule, M, K, Blocks, step>(a, b, prescale, o.c, o.d);
+  } else if constexpr (type_a == Element::f16) {
+    constexpr int prescale = 6;
+    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
+    NarrowPanel<M, K, Blocks, 2> a, b;
+    if (!unpack_f16<V>(o.a, 0, a) || !unpack_f16<V>(o.b, prescale, b)) return false;
+    multiply_pairs<V, rule, M, K, Blocks, step>(a, b, prescale, o.c, o.d);
+  } else {
+    constexpr int prescale = 8;
+    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
+    NarrowPanel<M, K, Blocks, 4> a, b;
+    if (!unpack_8bit<V, type_a>(o.a, 0, a) || !unpack_8bit<V, type_b>(o.b, prescale, b)) return false;
+    multiply_groups<V, rule>(a, b, prescale, o.c, o.d);
+  }
+  return true;
+}
+
+template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
+void narrow_kernel(const Operands& o) {
+  if (!narrow<V, rule, type_a, type_b, M, K, Blocks>(o)) plain_kernel<rule, type_a, type_b, M, K, Blocks>(o);
+}
+
+}  // namespace
+}  // namespace attest::device::sim::matrix
