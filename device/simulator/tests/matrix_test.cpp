@@ -161,7 +161,7 @@ float literal_step(SumRule rule, Element ta, Element tb, const std::uint32_t* a,
   double sum = floor_at(dot, g - (old_grid ? 31 : 32)) + accumulator;
   if (rule == SumRule::renormalised && mutant != Mutant::no_final_floor)
     sum = floor_at(sum, exponent_in(sum, -126) - 31);
-  return static_cast<float>(sum) + 0.0f;  // -0 becomes +0
+  return sum == 0 ? 0.0f : static_cast<float>(sum);
 }
 
 std::uint32_t literal_dot(SumRule rule, Element ta, Element tb, const std::uint32_t* a,
@@ -184,6 +184,10 @@ std::uint32_t encode(Element type, bool negative, int exponent, std::uint32_t ma
   const std::uint32_t magnitude = static_cast<std::uint32_t>(field) << t.mantissa_bits | mantissa;
   if (magnitude == 0 && t.fnuz) return 0;
   return static_cast<std::uint32_t>(negative) << (t.mantissa_bits + t.exponent_bits) | magnitude;
+}
+
+std::uint32_t infinity_of(Element type) {
+  return ((1u << facts(type).exponent_bits) - 1) << facts(type).mantissa_bits;
 }
 
 std::uint32_t random_element(Element type, Random& random) {
@@ -238,6 +242,12 @@ std::uint32_t f32_at(bool negative, int exponent, std::uint32_t mantissa) {
   return encode(Element::f32, negative, exponent, mantissa);
 }
 
+/// c = +-2^exponent * 1.mantissa with a mantissa at an edge.
+std::uint32_t edge_at(Random& random, int exponent) {
+  const bool negative = random.one_in(2);
+  return f32_at(negative, exponent, edge_mantissa(random));
+}
+
 enum class Data { bits, gaussian, spread, extreme, zeros, specials, aimed, ties, window };
 constexpr Data all_data[] = {Data::bits,     Data::gaussian, Data::spread, Data::extreme, Data::zeros,
                              Data::specials, Data::aimed,    Data::ties,   Data::window};
@@ -249,7 +259,10 @@ void fill(Problem& p, Data data, Random& random) {
     for (std::uint32_t& x : p.b) x = make(p.type_b);
   };
   const auto sized = [&](Element type, int low, int high) {
-    return encode(type, random.one_in(2), random.range(low, high), static_cast<std::uint32_t>(random.bits()));
+    // One at a time: the order in which arguments are evaluated is the compiler's.
+    const bool negative = random.one_in(2);
+    const int exponent = random.range(low, high);
+    return encode(type, negative, exponent, static_cast<std::uint32_t>(random.bits()));
   };
   const int low = -3, high = 2, tie_origin = 28;
   switch (data) {
@@ -312,8 +325,10 @@ void fill(Problem& p, Data data, Random& random) {
       const int first = length * random.range(0, (p.k - 1) / length), count = random.range(2, 4);
       for (int used = 0; used < count; ++used) {
         const int s = first + random.range(0, std::min(length, p.k - first) - 1);
-        for (int i = 0; i < p.m; ++i)
-          p.row(i)[s] = encode(p.type_a, random.one_in(2), tie_origin + offsets[random.range(0, 11)], 0);
+        for (int i = 0; i < p.m; ++i) {
+          const int exponent = tie_origin + offsets[random.range(0, 11)];
+          p.row(i)[s] = encode(p.type_a, random.one_in(2), exponent, 0);
+        }
         for (int j = 0; j < p.n; ++j) p.column(j)[s] = encode(p.type_b, random.one_in(2), j % 4, 0);
       }
       break;
@@ -324,8 +339,9 @@ void fill(Problem& p, Data data, Random& random) {
       if (!random.one_in(12)) return sized(type, low, high);
       switch (random.range(0, 3)) {
         case 0:
-          return facts(type).fnuz ? 0x80u
-                                  : encode(type, random.one_in(2), 0, 0) | encode(type, false, 999, 0) * 2;
+          if (facts(type).fnuz) return 0x80u;
+          return encode(type, random.one_in(2), 0, 0) | infinity_of(type) |
+                 (random.one_in(2) ? infinity_of(type) >> 1 & ~infinity_of(type) : 0u);
         case 1:
           return random_element(type, random);
         case 2:
@@ -345,23 +361,26 @@ void fill(Problem& p, Data data, Random& random) {
           c = static_cast<std::uint32_t>(random.bits());
           break;
         case Data::gaussian:
-          c = random.one_in(8) ? 0 : f32_at(random.one_in(2), e + random.range(-4, 6), edge_mantissa(random));
+          c = random.one_in(8) ? 0 : edge_at(random, e + random.range(-4, 6));
           break;
         case Data::specials:
-          c = random.one_in(16) ? f32_at(random.one_in(2), 200, 0) + (random.one_in(2) ? 0x800000u : 0u) +
-                                      (random.one_in(2) ? 1u : 0u)
-                                : f32_at(random.one_in(2), random.range(-4, 4), edge_mantissa(random));
+          c = edge_at(random, random.range(-4, 4));
+          if (random.one_in(16)) {  // the largest binade, infinity, NaN
+            static constexpr std::uint32_t far[] = {0x7f000001u, 0xff7fffffu, 0x7f800000u,
+                                                    0xff800000u, 0x7f800001u, 0xffc00000u};
+            c = far[random.range(0, 5)];
+          }
           break;
         case Data::ties:
-          c = f32_at(random.one_in(2), tie_origin + j % 4, random.one_in(2) ? 0 : edge_mantissa(random));
+          c = random.one_in(2) ? edge_at(random, tie_origin + j % 4)
+                               : f32_at(random.one_in(2), tie_origin + j % 4, 0);
           break;
         case Data::window:  // where c leaves and enters the picture, below and above
-          c = f32_at(random.one_in(2), e + (random.one_in(2) ? random.range(-29, -21) : random.range(22, 36)),
-                     edge_mantissa(random));
+          c = edge_at(random, e + (random.one_in(2) ? random.range(-29, -21) : random.range(22, 36)));
           break;
         default: {
           const int distance = random.range(0, 9) < 6 ? random.range(4, 26) : random.range(-30, 40);
-          c = f32_at(random.one_in(2), e + distance, edge_mantissa(random));
+          c = edge_at(random, e + distance);
           if (random.one_in(20)) c = random.one_in(2) ? 0 : 0x80000000u;
         }
       }
