@@ -10,7 +10,7 @@
 // exp (Muller, Elementary Functions, chapter on range reduction): x = n ln 2 + r with |r| <= ln 2 / 2, where
 // ln 2 = hi + lo and hi has so few bits that n * hi is exact; exp x = 2^n exp r; exp r by its Taylor
 // polynomial. Of degree 13, for what is left out is below |r|^14 / 14! = 4.2e-18, a thirteenth of 2^-54.
-// Measured error below 1.1 ulp.
+// Measured error: exp 1.11 ulp, ln 1.88 ulp.
 //
 // ln (same source): l = 2^n f with f in [sqrt 1/2, sqrt 2); ln f = 2 artanh t, t = (f - 1) / (f + 1), |t| <
 // 0.1716; the series of artanh up to t^21 leaves out 2 t^23 / 23 = 2.2e-19.

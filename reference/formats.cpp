@@ -134,18 +134,11 @@ void decode_each(std::span<const std::byte> bytes, std::span<double> values, Dec
   }
 }
 
-struct Rounded {
-  std::uint64_t floor;  ///< of significand / 2^drop; the flags are about the rest
-  bool above_half;
-  bool half;
-};
-
-Rounded drop_bits(std::uint64_t significand, int drop) {
-  if (drop == 0) return {significand, false, false};
-  if (drop > 54) return {0, false, false};  // a 53-bit significand: below half of what remains
-  const std::uint64_t rest = significand & ((std::uint64_t{1} << drop) - 1);
-  const std::uint64_t half = std::uint64_t{1} << (drop - 1);
-  return {significand >> drop, rest > half, rest == half};
+/// x / 2^drop to nearest, ties to even. Callers that drop more than 53 bits have x < 2^53.
+std::uint64_t drop_bits(std::uint64_t x, int drop) {
+  if (drop > 53) return 0;  // less than half
+  const std::uint64_t odd = (x >> drop) & 1;
+  return (x + (std::uint64_t{1} << (drop - 1)) - 1 + odd) >> drop;
 }
 
 }  // namespace
@@ -196,35 +189,28 @@ void decode(Format format, std::span<const std::byte> bytes, std::span<double> v
 std::uint32_t encode(Format format, double value, Overflow overflow) {
   const Layout& f = layout(format);
   const auto bits = std::bit_cast<std::uint64_t>(value);
-  const bool negative = (bits >> 63) != 0;
-  const bool single_nan = !f.has_negative_zero;
-  const std::uint32_t sign = negative && format != Format::e8m0 ? f.sign_bit() : 0;
+  const std::uint64_t magnitude = bits & 0x7fff'ffff'ffff'ffff;
+  const bool negative = magnitude != bits;
+  const bool e8m0 = format == Format::e8m0;
+  const std::uint32_t sign = negative && !e8m0 ? f.sign_bit() : 0;
 
-  if (value != value) return single_nan ? f.nan_code : sign | f.nan_code;
-  if (format == Format::e8m0 && (negative || value == 0)) return f.nan_code;
+  if (value != value) return f.has_negative_zero ? sign | f.nan_code : f.nan_code;
+  if (e8m0 && (negative || value == 0)) return f.nan_code;
 
-  const int exponent = static_cast<int>((bits >> 52) & 0x7ff) - 1023;
-  const std::uint64_t significand = (bits & 0xf'ffff'ffff'ffff) | (std::uint64_t{1} << 52);
-  const int smallest_exponent = (format == Format::e8m0 ? 0 : 1) - f.bias;
-
+  // Rounded in place, a double is a code of the format but for the bias of its exponent.
+  const int exponent = static_cast<int>(magnitude >> 52) - 1023;
+  const int smallest_exponent = (e8m0 ? 0 : 1) - f.bias;
+  const int drop = 52 - f.mantissa_bits;
   std::uint64_t code = 0;
-  if (exponent > f.bias + 1) {
-    code = std::uint64_t{f.largest_code} + 1;
-  } else if (exponent >= smallest_exponent) {
-    // The hidden bit of `floor` is taken out again by counting exponents from 0 instead of 1 (e8m0 keeps
-    // none).
-    const Rounded r = drop_bits(significand, 52 - f.mantissa_bits);
-    const auto binade = static_cast<std::uint64_t>(exponent - smallest_exponent);
-    code = (binade << f.mantissa_bits) + r.floor - (format == Format::e8m0 ? 1 : 0);
-    code += r.above_half || (r.half && (code & 1) != 0) ? 1 : 0;
-  } else if (format != Format::e8m0) {
-    const Rounded r = drop_bits(significand, 52 - f.mantissa_bits + (smallest_exponent - exponent));
-    code = r.floor + (r.above_half || (r.half && (r.floor & 1) != 0) ? 1 : 0);
-  }
+  if (exponent >= smallest_exponent)
+    code = drop_bits(magnitude, drop) - (static_cast<std::uint64_t>(1023 - f.bias) << f.mantissa_bits);
+  else if (!e8m0)
+    code = drop_bits((magnitude & 0xf'ffff'ffff'ffff) | (std::uint64_t{1} << 52),
+                     drop + smallest_exponent - exponent);
 
   if (code > f.largest_code) {
     if (overflow == Overflow::saturate) return sign | f.largest_code;
-    return single_nan ? f.nan_code : sign | f.overflow_code;
+    return f.has_negative_zero ? sign | f.overflow_code : f.nan_code;
   }
   if (code == 0 && !f.has_negative_zero) return 0;
   return sign | static_cast<std::uint32_t>(code);

@@ -33,18 +33,18 @@ constexpr Index panel_depth = 256;
 template <typename Vector, int rows, int vectors>
 [[gnu::always_inline]] inline void multiply_tile(View a, const double* panel, Index depth, double* c,
                                                  Index c_stride) {
-  constexpr int lanes = sizeof(Vector) / sizeof(double);
+  constexpr Index lanes = sizeof(Vector) / sizeof(double);
   Vector sum[rows][vectors];
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; ++i)
+  for (Index i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) std::memcpy(&sum[i][v], c + i * c_stride + v * lanes, sizeof(Vector));
+    for (Index v = 0; v < vectors; ++v) std::memcpy(&sum[i][v], c + i * c_stride + v * lanes, sizeof(Vector));
   for (Index p = 0; p < depth; ++p, panel += vectors * lanes) {
 #pragma GCC unroll 8
-    for (int i = 0; i < rows; ++i) {
+    for (Index i = 0; i < rows; ++i) {
       const double factor = a.data[i * a.stride + p];
 #pragma GCC unroll 8
-      for (int v = 0; v < vectors; ++v) {
+      for (Index v = 0; v < vectors; ++v) {
         Vector b;
         std::memcpy(&b, panel + v * lanes, sizeof b);
         sum[i][v] += factor * b;
@@ -52,9 +52,9 @@ template <typename Vector, int rows, int vectors>
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < rows; ++i)
+  for (Index i = 0; i < rows; ++i)
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; ++v) std::memcpy(c + i * c_stride + v * lanes, &sum[i][v], sizeof(Vector));
+    for (Index v = 0; v < vectors; ++v) std::memcpy(c + i * c_stride + v * lanes, &sum[i][v], sizeof(Vector));
 }
 
 /// `count` rows by tiles of `rows`, then of half as many, down to 1.
@@ -78,14 +78,14 @@ template <typename Vector, int rows, int vectors>
     for (Index j = 0; j < problem.columns; j += width) {
       const Index columns = std::min(width, problem.columns - j);
       const double* b = problem.b.data + p * problem.b.stride + j;
-      for (Index k = 0; k < depth; ++k) {
-        std::memcpy(panel + k * width, b + k * problem.b.stride, sizeof(double) * columns);
-        std::fill(panel + k * width + columns, panel + (k + 1) * width, 0.0);
-      }
       double* c = problem.c + j;
       if (columns == width) {
+        for (Index k = 0; k < depth; ++k)
+          std::memcpy(panel + k * width, b + k * problem.b.stride, sizeof(double) * width);
         multiply_rows<Vector, rows, vectors>(a, problem.rows, panel, depth, c, problem.c_stride);
       } else {
+        std::fill_n(panel, depth * width, 0.0);
+        for (Index k = 0; k < depth; ++k) std::copy_n(b + k * problem.b.stride, columns, panel + k * width);
         narrow_c.assign(static_cast<std::size_t>(problem.rows * width), 0.0);
         for (Index i = 0; i < problem.rows; ++i)
           std::copy_n(c + i * problem.c_stride, columns, narrow_c.data() + i * width);
@@ -128,6 +128,7 @@ void add_product(const ConstBlock& a, const ConstBlock& b, MutableBlock c, Simd 
   if (a.cols() != b.rows() || c.rows() != a.rows() || c.cols() != b.cols())
     throw std::invalid_argument(fmt::format("add_product: [{}, {}] += [{}, {}] * [{}, {}] does not fit",
                                             c.rows(), c.cols(), a.rows(), a.cols(), b.rows(), b.cols()));
+  if (a.rows() == 0 || a.cols() == 0 || b.cols() == 0) return;
   const Problem problem{{a.data(), a.outerStride()},
                         {b.data(), b.outerStride()},
                         c.data(),
