@@ -5,34 +5,37 @@
 // or one unmasked slot decides. The first 512 columns of a cache row are V and part of K, so a family that
 // wants V free sets the first 512 columns of q to zero and makes the scores with the 64 rope columns.
 //
-//   family            cache row (V | rope)                q (nope | rope)            scores
-//   normal            N | N                               N | N                      N(0, 576 sm^2)
-//   mean_shifted      mu_d + N/2                          N | N                      common offset per row
-//   outlier_channels  N, 4 channels x 20..50              N | N                      large, by few columns
-//   needle            +-1 | +-c                           0 | g * signs of one key   21..28 there, N(0, 3^2)
-//   elsewhere position_coded    e_pi(token) | N                     0 | 3 N                    N(0, 1.7^2) at
-//   sm = 192^-0.5 constant_scores   +-1 | N                             0 | 0                      0
-//   wide_scores       N | N                               N x 20..200 per row        one key takes all,
-//   mostly negative_offset   N | -h c (1 +- .13)                 0 | h g (1 +- .07)         -39..-20
-//   deep_offset       the same, five times as far                                    -196..-104
-//   tiny              +-2^-126..2^-110, fp8 +-2^-10..2^-6 N * s | N * s              about N(0, 1.5^2)
-//   cancelling        +-N in pairs | N + N/8 per pair     0 | 3 N                    nearly equal in a pair
-//   saturating        1/5 at +-max, else N                N * s                      about N(0, 2^2)
-//   exact             m_d + noise | N                     0 | 0                      0
+//   family            cache row: V | rope           q: nope | rope         scores
+//   normal            N | N                         N | N                  N(0, 576 sm^2)
+//   mean_shifted      mu_d + N/2                    N | N                  a common offset per row
+//   outlier_channels  N, 4 channels x 20..50        N | N                  large, by few columns
+//   needle            +-1 | +-c                     0 | g * signs of a key 20..28 there, else N(0, 3^2)
+//   position_coded    e_pi(token) | N               0 | 3 N                N(0, 1.7^2) at sm = 192^-0.5
+//   constant_scores   +-1 | N                       0 | 0                  0
+//   wide_scores       N | N                         N x 20..200 per row    mostly one key takes all
+//   negative_offset   N | -h c (.85..1.10)          0 | h g (.93..1.05)    -39..-20
+//   deep_offset       the same, five times as far                          -196..-104
+//   tiny              +-2^-126..2^-110,             N * s | N * s          about N(0, 1.5^2)
+//                     fp8 +-2^-10..2^-6
+//   cancelling        +-N in pairs | N + N/8        0 | 3 N                nearly equal in a pair
+//   saturating        1/5 at +-max, else N          N * s                  about N(0, 2^2)
+//   exact             m_d + noise | N               0 | 0                  0
 //
-// N is a fresh N(0,1), real (divided by the scale before it is stored). +-1, one-hot, tiny and exact V are
-// stored values: the format holds them exactly, whatever the scale. Rounding to fp8 moves the product of a
-// rope column of q and one of k by (1 +- 1/16)^2 at most, which the intervals above include: 30 * .79 * .879
-// = 20.8, 30 * 1.155 * 1.129 = 39.1, and 5 times that for deep_offset.
+// N is a fresh N(0,1), real: divided by the scale before it is stored. +-1, one-hot, tiny and exact V are
+// stored values: the format holds them exactly, whatever the scale. h are signs per column.
 //
-// `exact`: weights are 1/n for n visible tokens, so out_d = kv_scale * mean_{j<n} v_jd must be a bf16 number
-// for every n that some query position sees, n0 = kv_len - q_len + 1 up to kv_len. Per column there is a mean
-// m in
-// {-2, -1, 1, 2}; rows from n0 on are equal to m; the rows before are paired from the last one down and a
-// pair is m + r, m - r with r in -14..14 (an unpaired first row is m). So the mean is m for every such n, all
-// values are integers of magnitude at most 16 (exact in fp8) and sums stay below 2^24 (exact in f32). m is
-// not 0 because a kernel may merge splits as sums of averages, whose f32 residue a rounding to bf16 hides
-// only beside something larger. With a shared prefix n0 is the smallest of the members'.
+// Promised scores hold after rounding to fp8, which moves each factor by 1/16 at most: for negative_offset
+// 30 * (.93 * .85) * (15/16)^2 = 20.8 and 30 * (1.05 * 1.10) * (17/16)^2 = 39.1, for deep_offset 5 times
+// that. They need factors that are normal numbers of the format, which `scores_reachable` decides.
+//
+// `exact`: weights are 1/n for n visible tokens, so out_d = kv_scale * mean over j < n of v_jd must be a bf16
+// number for every n that some query position sees, from n0 = kv_len - q_len + 1 to kv_len. Per column there
+// is a mean m, one of -2, -1, 1, 2. Rows from n0 on are equal to m; the rows before are paired from the last
+// one down, and a pair is m + r, m - r with r in -14..14 (an unpaired first row is m). So the mean is m for
+// every such n, all values are integers of magnitude at most 16 (exact in fp8), and sums stay below 2^24
+// (exact in f32). m is not 0 because a kernel may merge splits as sums of averages, whose f32 residue a
+// rounding to bf16 hides only beside something larger. With a shared prefix n0 is the smallest of the
+// members'.
 #include "cases/fills.h"
 
 #include <algorithm>
@@ -45,17 +48,21 @@ namespace {
 constexpr float fp8_max = 240.0F;
 constexpr std::uint32_t stale_source = 0x40000000U;
 
+/// Rope columns of q that take part in a promised score: all but one in each group of eight. Which one is the
+/// row's own, so that rows differ even where fp8 has few numbers to differ in.
+constexpr int active_columns = RowMaker::rope_width / 8 * 7;
+
 struct Magnitudes {
   float q = 1, k = 1;
 };
 
-/// Rope magnitudes with 64 * score_scale * q * k = score. The k one is a power of two; when q has range to
-/// spare (bf16) it is 1, else the two share the load.
+/// Rope magnitudes with active_columns * score_scale * q * k = score. The k one is a power of two; when q has
+/// range to spare (bf16) it is 1, else the two share the load.
 Magnitudes split_score(const MlaDecode& p, double score) {
-  const double product = score / (64.0 * score_scale(p));
+  const double product = score / (active_columns * score_scale(p));
   int k_exponent = 0;
   if (p.q_format != Format::bf16) {
-    const int exponent = std::ilogb(product);
+    const int exponent = std::ilogb(product) + 1;
     k_exponent = std::clamp(exponent >= 0 ? exponent / 2 : -((1 - exponent) / 2), -5, 7);
   }
   const double k = std::ldexp(1.0, k_exponent);
@@ -236,7 +243,10 @@ void RowMaker::v_and_rope(std::uint32_t source, int token, const Halves& halves,
       const float max = problem_.kv_format == Format::bf16 ? 448.0F : fp8_max;
       normals(halves.data(), width, out);
       for (std::size_t d = 0; d < width; ++d) {
-        out[d] = halves[d] % 5U == 0 ? (out[d] < 0 ? -max : max) : out[d] * kv_unit_;
+        const bool at_max =
+            (halves[d] * 40503U & 0xffffU) < 13107U;  // 40503 = odd golden ratio * 2^16: a permutation
+        const float value = out[d] * kv_unit_;
+        out[d] = at_max ? std::copysign(max, value) : value;
       }
       return;
     }
@@ -376,24 +386,23 @@ void RowMaker::q_row(int request, int position, int head, float* out) const {
       normals(halves.data(), rope_width, out + v_width);
       for (int d = v_width; d < width; ++d) out[d] *= 3.0F * q_unit_;
       return;
-    case Fill::needle: {
-      std::fill(out, out + v_width, 0.0F);
-      const Request& r = problem_.requests[static_cast<std::size_t>(request)];
-      const int token = needle_token(request, position, head);
-      const auto source = static_cast<std::uint32_t>(sharing_.owner(r, request, token));
-      kv_counter(source, token).halves(v_width, rope_width, halves.data());
-      // A factor of the row's own: two rows with the same needle still differ.
-      const float magnitude = q_magnitude_ * (0.95F + 0.15F * unit(static_cast<std::uint16_t>(draw.word(0))));
-      for (std::size_t d = 0; d < rope_width; ++d) out[v_width + d] = magnitude * plus_minus_one(halves[d]);
-      return;
-    }
+    case Fill::needle:
     case Fill::negative_offset:
     case Fill::deep_offset: {
       std::fill(out, out + v_width, 0.0F);
       draw.halves(v_width, rope_width, halves.data());
-      const float of_row = 0.95F + 0.08F * unit(halves[0]);
+      Halves signs;
+      if (fill_ == Fill::needle) {
+        const Request& r = problem_.requests[static_cast<std::size_t>(request)];
+        const int token = needle_token(request, position, head);
+        const auto source = static_cast<std::uint32_t>(sharing_.owner(r, request, token));
+        kv_counter(source, token).halves(v_width, rope_width, signs.data());
+      }
+      const float of_row = q_magnitude_ * (0.95F + 0.08F * unit(halves[0]));
       for (std::size_t d = 0; d < rope_width; ++d) {
-        out[v_width + d] = column_[v_width + d] * q_magnitude_ * (of_row + 0.04F * (unit(halves[d]) - 0.5F));
+        const float sign = fill_ == Fill::needle ? plus_minus_one(signs[d]) : column_[v_width + d];
+        const bool silent = d % 8 == halves[d / 8 + 1] % 8U;
+        out[v_width + d] = silent ? 0.0F : sign * (of_row + q_magnitude_ * 0.04F * (unit(halves[d]) - 0.5F));
       }
       return;
     }

@@ -32,8 +32,11 @@ std::string child(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : fmt::format("{}.{}", path, key);
 }
 
-/// A value as one short line for a message.
+/// A value as one short line for a message. Objects and arrays by kind only: dump is recursive, and a file
+/// may nest deeper than the stack.
 std::string shown(const Json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "an array";
   std::string text = value.dump(-1, ' ', true);
   if (text.size() > 40) text = text.substr(0, 37) + "...";
   return text;

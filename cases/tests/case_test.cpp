@@ -131,7 +131,7 @@ TEST_CASE("What is wrong with a case is said in one line that names the field") 
       {"{\n  \"schema\": 1,\n  oops", "line 3, column 3: not valid JSON"},
       {"{\"schema\": 1} x", "line 1, column 15: not valid JSON"},
       {"{\"seed\": 1e999}", "not valid JSON: a number is too large"},
-      {"[]", "case: must be an object, not []"},
+      {"[]", "case: must be an object, not an array"},
       {"null", "case: must be an object, not null"},
       // fields given twice, unknown, or missing
       {with(R"("causal": true)", R"("causal": true, "causal": false)"), "shape.causal: given twice"},
@@ -172,7 +172,7 @@ TEST_CASE("What is wrong with a case is said in one line that names the field") 
       {with(R"("causal": true)", R"("causal": 1)"), "shape.causal: must be true or false, not 1"},
       {with(R"("data": {"fill": "needle"})", R"("data": "needle")"),
        "data: must be an object, not \"needle\""},
-      {least(R"({"requests": {}})"), "shape.requests: must be an array, not {}"},
+      {least(R"({"requests": {}})"), "shape.requests: must be an array, not an object"},
       {least(R"({"requests": [7]})"), "shape.requests[0]: must be an object, not 7"},
       {with(R"("fill": "needle")", R"("fill": "hay")"),
        "data.fill: \"hay\" is none of normal, mean_shifted, outlier_channels, needle, position_coded, "
@@ -249,8 +249,9 @@ TEST_CASE("What is wrong with a case is said in one line that names the field") 
 TEST_CASE("Nesting, long values and invalid UTF-8 do no harm") {
   CHECK(message_of(std::string(100000, '[')) == "line 1, column 100001: not valid JSON");
   const std::string deep = std::string(100000, '[') + std::string(100000, ']');
-  CHECK(message_of(with(R"({"fill": "needle"})", deep)) ==
-        "data: must be an object, not [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[...");
+  CHECK(message_of(with(R"({"fill": "needle"})", deep)) == "data: must be an object, not an array");
+  CHECK(message_of(with(R"("nan", "output")", '"' + std::string(1000, 'x') + R"(", "output")")) ==
+        "memory.unused: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx... is none of nan, inf, large, stale, zero");
   CHECK(message_of("{\"seed\": \"\xff\"}") == "line 1, column 11: not valid JSON");
 }
 
