@@ -489,7 +489,8 @@ void Decoder::vop3() {
     if (s >= count) {
       must_be_zero(code, "source there");
     } else if (op_->src[s] == Slot::mask) {
-      i_.src[s] = code < operand::vgpr0 ? sgpr(code, 2) : (no_register(code, 2), operand::none);
+      if (code >= operand::vgpr0 || code == operand::exec) no_register(code, 2);
+      i_.src[s] = sgpr(code, 2);
     } else {
       if (code < operand::vgpr0 ? vgpr_only(i_.op, s) : scalar_only(i_.op, s))
         no_register(code, dwords(op_->src[s]));
