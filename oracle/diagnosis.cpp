@@ -28,6 +28,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -69,22 +70,31 @@ class Examination {
   Diagnosis diagnose() {
     if (auto found = unwritten()) return *found;
     std::optional<Diagnosis> named;
+    const auto ask = [&](auto question) {
+      if (!named) named = question();
+    };
     if (!finite_.empty()) {
-      if (!named) named = zeros();
-      if (!named) named = lse_alone();
-      if (!named) named = identical_rows();
-      if (!named) {
-        call_witnesses();
-        named = imagined();
+      call_witnesses();
+      ask([&] { return lse_alone(); });
+      ask([&] { return identical_rows(); });
+      if (launch_.has_lse()) {
+        ask([&] { return imagined(true); });
+        ask([&] { return another_row(true); });
+        ask([&] { return softmax_scale(); });
+        ask([&] { return another_row(false); });
+        ask([&] { return constant_factor(); });
+        ask([&] { return imagined(false); });
+      } else {
+        ask([&] { return imagined(false); });
+        ask([&] { return another_row(false); });
+        ask([&] { return softmax_scale(); });
+        ask([&] { return constant_factor(); });
       }
-      if (!named) named = another_row();
-      if (!named) named = constant_factor();
-      if (!named) named = softmax_scale();
-      if (!named) named = one_key();
+      ask([&] { return one_key(); });
+      ask([&] { return zeros(); });
       if (named) return *named;
     }
     if (!non_finite_.empty()) return not_a_number();
-    if (auto found = high_pages()) return *found;
     if (auto found = aligned_run()) return *found;
     return remainder();
   }
@@ -102,7 +112,7 @@ class Examination {
   [[nodiscard]] bool finite(Index row) const {
     for (const double v : y(row))
       if (!std::isfinite(v)) return false;
-    return !launch_.has_lse() || std::isfinite(launch_.lse[row]) || result(row).lse_used <= 1;
+    return !launch_.has_lse() || !std::isnan(launch_.lse[row]);
   }
   [[nodiscard]] const cases::Request& request_of(Index row) const {
     return launch_.problem.requests[static_cast<std::size_t>(address(row).request)];
@@ -117,47 +127,49 @@ class Examination {
     return fmt::format("request {}, position {}, head {}", a.request, a.position, a.head);
   }
 
+  // A buffer of zeros proves little, for a row of zeros may have been written. Its lse tells; without one,
+  // all failing rows must be zero.
   std::optional<Diagnosis> unwritten() const {
     const cases::Poison poison = launch_.c.memory.output;
+    const bool poison_of_zeros = poison == cases::Poison::zero;
+    if (poison_of_zeros && !launch_.has_lse() &&
+        !std::all_of(failing_.begin(), failing_.end(), [&](Index r) { return all_zero(y(r)); }))
+      return std::nullopt;
     const auto rows = static_cast<std::size_t>(launch_.out.rows());
     const std::vector<std::byte> before =
         cases::poison_bytes(launch_.c, poison, launch_.problem.out_format, rows * kv_lora_rank, "out");
-    Index untouched = 0, touched_in_part = 0, first = -1;
+    const std::vector<std::byte> lse_before =
+        cases::poison_bytes(launch_.c, poison, cases::Format::f32, rows, "lse");
+    const auto lse_untouched = [&](Index r) {
+      const auto at = static_cast<std::size_t>(r) * sizeof(float);
+      return launch_.has_lse() &&
+             std::memcmp(launch_.lse_bytes.data() + at, lse_before.data() + at, sizeof(float)) == 0;
+    };
+    Index whole = 0, partly = 0, lse_only = 0, first = -1;
     const auto element_bytes = launch_.row_bytes() / kv_lora_rank;
     for (const Index r : failing_) {
       const auto now = bytes(r);
       const std::byte* then = before.data() + static_cast<std::size_t>(r) * launch_.row_bytes();
-      if (std::memcmp(now.data(), then, now.size()) == 0) {
-        ++untouched;
-      } else if (poison != cases::Poison::zero) {
-        int same = 0;
-        for (std::size_t d = 0; d < kv_lora_rank; ++d)
-          same += std::memcmp(now.data() + d * element_bytes, then + d * element_bytes, element_bytes) == 0
-                      ? 1
-                      : 0;
-        if (same >= 8) ++touched_in_part;
-      }
-      if (first < 0 && untouched + touched_in_part > 0) first = r;
+      std::size_t same = 0;
+      for (std::size_t d = 0; d < kv_lora_rank; ++d)
+        same += std::memcmp(now.data() + d * element_bytes, then + d * element_bytes, element_bytes) == 0
+                    ? 1U
+                    : 0U;
+      if (same == kv_lora_rank && (!poison_of_zeros || !launch_.has_lse() || lse_untouched(r)))
+        ++whole;
+      else if (same >= 8 && !poison_of_zeros)
+        ++partly;
+      else if (result(r).lse_used > 1 && lse_untouched(r))
+        ++lse_only;
+      if (first < 0 && whole + partly + lse_only > 0) first = r;
     }
-    if (untouched > 0)
-      return Diagnosis{"rows unwritten", fmt::format("{} rows still hold {}, the first is {}", untouched,
-                                                     cases::name(poison), where(first))};
-    if (touched_in_part > 0)
-      return Diagnosis{"columns unwritten",
-                       fmt::format("{} rows still hold {} in some columns, the first is {}", touched_in_part,
-                                   cases::name(poison), where(first))};
-    if (!launch_.has_lse()) return std::nullopt;
-    const std::vector<std::byte> lse_before =
-        cases::poison_bytes(launch_.c, poison, cases::Format::f32, rows, "lse");
-    for (const Index r : failing_) {
-      const auto at = static_cast<std::size_t>(r) * sizeof(float);
-      if (result(r).lse_used > 1 &&
-          std::memcmp(launch_.lse_bytes.data() + at, lse_before.data() + at, sizeof(float)) == 0)
-        ++untouched, first = first < 0 ? r : first;
-    }
-    if (untouched > 0)
-      return Diagnosis{"lse unwritten", fmt::format("{} values still hold {}, the first is {}", untouched,
-                                                    cases::name(poison), where(first))};
+    const auto found = [&](const char* text, Index count) {
+      return Diagnosis{text, fmt::format("{} rows still hold what the buffer held, {}; the first is {}",
+                                         count, cases::name(poison), where(first))};
+    };
+    if (whole > 0) return found("rows unwritten", whole);
+    if (partly > 0) return found("columns unwritten", partly);
+    if (lse_only > 0) return found("lse unwritten", lse_only);
     return std::nullopt;
   }
 
@@ -171,9 +183,12 @@ class Examination {
     }
     const auto all = static_cast<Index>(non_finite_.size());
     const std::string first = fmt::format("{} rows, the first is {}", all, where(non_finite_.front()));
-    if (empty == all) return {"not finite on empty rows", first};
     // Rows that see all keys are clean, rows that end before the last tile or split are not.
-    if (shadowed + empty == all && shadowed > 0) return {"nan from a fully masked tile", first};
+    if (shadowed + empty == all)
+      return {"nan from a fully masked tile",
+              first + (empty == all ? "; every one sees no key"
+                                    : "; every one sees fewer keys than the last position")};
+    if (auto found = high_pages()) return *found;
     const auto poisonous = [](cases::Poison p) { return p == cases::Poison::nan || p == cases::Poison::inf; };
     if (poisonous(launch_.c.memory.unused))
       return {
@@ -196,7 +211,6 @@ class Examination {
     for (const Index r : finite_)
       if (result(r).used > 1 || result(r).failed == Stage::row) return std::nullopt;
     const auto all = [&](const auto& holds) { return std::all_of(finite_.begin(), finite_.end(), holds); };
-    call_witnesses();
     const auto times = [&](double factor) {
       return all_witnesses([&](const Witness& w) {
         const double lse = w.home->request.attention.lse[w.row];
@@ -229,7 +243,8 @@ class Examination {
       explained.clear();
       for (const Index r : finite_)
         for (const Index other : candidates(r))
-          if (other != r && result(other).judged && result(other).failed == Stage::none && same(r, other)) {
+          if (result(r).used > 1 && other != r && result(other).judged &&
+              result(other).failed == Stage::none && same(r, other)) {
             explained.insert(r);
             if (example.empty()) example = describe(r, other);
             break;
@@ -240,7 +255,8 @@ class Examination {
     const auto positions = [&](Index r) {
       std::vector<Index> others;
       const Index first = r - Index{address(r).position} * heads;
-      for (int p = 0; p < request_of(r).q_len; ++p) others.push_back(first + Index{p} * heads);
+      // Earlier ones: where all queries are equal, a row with the causal bound of a later one is that row.
+      for (int p = 0; p < address(r).position; ++p) others.push_back(first + Index{p} * heads);
       return others;
     };
     if (search(positions, [&](Index r, Index other) {
@@ -322,39 +338,35 @@ class Examination {
     return !witnesses_.empty() && std::all_of(witnesses_.begin(), witnesses_.end(), holds);
   }
 
-  std::optional<Diagnosis> imagined() const {
-    const std::vector<Defect> defects = imaginable_defects(launch_, rules_, profile_);
-    const bool any_elements = std::any_of(witnesses_.begin(), witnesses_.end(), [](const Witness& w) {
-      return w.failed_elements || w.failed_as_a_whole;
-    });
-    // An lse may be wrong for a reason of its own: a second round looks at the output alone.
-    for (const bool with_lse : {true, false}) {
-      if (with_lse && !launch_.has_lse()) continue;
-      if (!with_lse && !any_elements) continue;
-      for (const Defect& defect : defects) {
-        int last = -1;
-        const auto explained = [&](const Witness& w) {
-          if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) return true;
-          const int variants = defect.variants(w);
-          if (last >= 0 && last < variants && defect.matches(w, last, with_lse)) return true;
-          for (int v = 0; v < variants; ++v)
-            if (v != last && defect.matches(w, v, with_lse)) {
-              last = v;
-              return true;
-            }
-          return false;
-        };
-        if (!all_witnesses(explained) || last < 0) continue;
-        Diagnosis d{defect.text, defect.detail(witnesses_.back(), last)};
-        if (!with_lse && launch_.has_lse()) d.detail += "; the lse does not follow";
-        return d;
-      }
+  // An lse may be wrong for a reason of its own: a later round looks at the output alone.
+  std::optional<Diagnosis> imagined(bool with_lse) const {
+    if (with_lse && !launch_.has_lse()) return std::nullopt;
+    const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(),
+                                        [&](Index r) { return visible(r) == request_of(r).kv_len; });
+    for (const Defect& defect : imaginable_defects(launch_, rules_, profile_, over_reads)) {
+      int last = -1;
+      const auto explained = [&](const Witness& w) {
+        if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) return true;
+        const int variants = defect.variants(w);
+        if (last >= 0 && last < variants && defect.matches(w, last, with_lse)) return true;
+        for (int v = 0; v < variants; ++v)
+          if (v != last && defect.matches(w, v, with_lse)) {
+            last = v;
+            return true;
+          }
+        return false;
+      };
+      if (!all_witnesses(explained) || last < 0) continue;
+      Diagnosis d{defect.text, defect.detail(witnesses_.back(), last)};
+      if (!with_lse && launch_.has_lse()) d.detail += "; the lse does not follow";
+      return d;
     }
     return std::nullopt;
   }
 
   // The right answer to another row.
-  std::optional<Diagnosis> another_row() const {
+  std::optional<Diagnosis> another_row(bool with_lse) const {
+    if (with_lse && !launch_.has_lse()) return std::nullopt;
     Rules rules = rules_;
     rules.statistics = false;
     int heads_moved = 0, positions_moved = 0, requests_moved = 0;
@@ -363,7 +375,8 @@ class Examination {
       for (Index r = 0; r < request.rows(); ++r) {
         if (request.index == w.home->request.index && r == w.row) continue;
         if (bound.row_class[static_cast<std::size_t>(r)] != RowClass::judged) continue;
-        if (compare_row(y(w.in_launch), nullptr, request.attention, bound, r, rules).failed != Stage::none)
+        const double* lse = with_lse ? w.lse : nullptr;
+        if (compare_row(y(w.in_launch), lse, request.attention, bound, r, rules).failed != Stage::none)
           continue;
         const RowAddress& here = address(w.in_launch);
         if (request.index != here.request)
@@ -383,7 +396,7 @@ class Examination {
     std::optional<MlaBound> bound;
     const FailedRequest* bound_of = nullptr;
     for (const Witness& w : witnesses_) {
-      if (!w.failed_elements && !w.failed_as_a_whole) continue;
+      if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) continue;
       if (bound_of != w.home.get()) {
         bound = bound_mla(w.home->request.for_bound(launch_.scales), profile_);
         bound_of = w.home.get();
@@ -424,7 +437,8 @@ class Examination {
       const double factor = (got * o).sum() / norm;
       const double rest = (got - factor * o).square().sum(), all = got.square().sum();
       if (!(rest < 4e-4 * all)) return std::nullopt;  // 2 % of the row is as much as roundings leave
-      unnormalised = unnormalised && std::abs(factor / request.attention.row_sum[w.row] - 1) < 0.02;
+      unnormalised = unnormalised && request.attention.row_sum[w.row] > 1.05 &&
+                     std::abs(factor / request.attention.row_sum[w.row] - 1) < 0.02;
       if (!common) common = factor;
       if (std::abs(factor / *common - 1) > 0.02) common = std::nan("");
     }
@@ -443,39 +457,65 @@ class Examination {
     return Diagnosis{"constant factor", detail};
   }
 
-  // d out / d ln sigma = kv_scale sum w (s - mean s) v: how much of the error lies along it.
+  // A relative error of the softmax scale moves the lse by epsilon * mean score and the output along
+  // kv_scale sum w (s - mean score) v. The lse is the finer instrument: solved for epsilon on the row where
+  // it says most, by Newton steps, and confirmed on all rows.
   std::optional<Diagnosis> softmax_scale() const {
-    double sum = 0;
-    int count = 0;
+    constexpr double most = 0.3;
+    const Witness* by_lse = nullptr;
+    double largest_mean = 0, along_sum = 0;
+    int measured = 0, evidence = 0;
     for (const Witness& w : witnesses_) {
       const auto& a = w.home->request.attention;
       const Index n = w.visible();
-      if (n < 2 || !w.failed_elements) continue;
+      if (n < 2) continue;
       const auto weights = a.weights.row(w.row).head(n).array();
       const auto scores = a.scores.row(w.row).head(n).array();
       const double mean = (weights * scores).sum();
+      if (w.lse != nullptr && std::isfinite(*w.lse) && std::abs(mean) > largest_mean) {
+        largest_mean = std::abs(mean);
+        by_lse = &w;
+      }
+      ++evidence;
+      if (!w.failed_elements) continue;
       const Eigen::RowVectorXd tilt = (weights * (scores - mean)).matrix();
       const Eigen::RowVectorXd direction =
           launch_.scales.kv_scale * (tilt * w.home->request.k.topLeftCorner(n, kv_lora_rank));
       const Eigen::Map<const Eigen::RowVectorXd> got(y(w.in_launch).data(), kv_lora_rank);
       const Eigen::RowVectorXd error = got - a.out.row(w.row);
-      const double along = error.dot(direction), length = direction.squaredNorm();
-      if (!(along * along > 0.5 * length * error.squaredNorm())) return std::nullopt;
-      sum += along / length;
-      ++count;
+      if (!(direction.squaredNorm() > 0)) continue;
+      along_sum += error.dot(direction) / direction.squaredNorm();
+      ++measured;
+      ++evidence;
     }
-    if (count == 0) return std::nullopt;
-    const double epsilon = sum / count;
+    double epsilon = measured > 0 ? along_sum / measured : 0;
+    if (by_lse != nullptr && largest_mean > 0.01) {
+      const Witness& w = *by_lse;
+      epsilon = 0;
+      for (int step = 0; step < 6; ++step) {
+        Imagined here = faithful(w, launch_.scales);
+        const double slope_step = 1e-4;
+        here.score_scale *= 1 + epsilon;
+        const double value = imagined_lse(w, here);
+        here.score_scale *= (1 + epsilon + slope_step) / (1 + epsilon);
+        const double slope = (imagined_lse(w, here) - value) / slope_step;
+        if (slope == 0) return std::nullopt;
+        epsilon += (*w.lse - value) / slope;
+        if (!(std::abs(epsilon) < most)) return std::nullopt;
+      }
+    }
+    // One number fitted to one number proves nothing.
+    if (evidence < 2 || !(std::abs(epsilon) > 1e-5 && std::abs(epsilon) < most)) return std::nullopt;
     Rules rules = rules_;
     rules.statistics = false;
     const bool confirmed = all_witnesses([&](const Witness& w) {
-      if (!w.failed_elements) return true;
+      if (w.visible() <= 0) return false;
       Imagined imagined = faithful(w, launch_.scales);
       imagined.score_scale *= 1 + epsilon;
-      return explains(w, imagined, rules, profile_, false);
+      return explains(w, imagined, rules, profile_, w.lse != nullptr);
     });
     if (!confirmed) return std::nullopt;
-    return Diagnosis{"softmax scale off", fmt::format("the scores are {:+.3g} % off", 100 * epsilon)};
+    return Diagnosis{"softmax scale off", fmt::format("the scores are {:+.4g} % off", 100 * epsilon)};
   }
 
   // The key whose direction v_j - o explains most of the error.
@@ -503,7 +543,7 @@ class Examination {
           key = j;
         }
       }
-      if (best < 0.5) return std::nullopt;
+      if (best < 0.7) return std::nullopt;
       const double weight = key < n ? a.weights(w.row, key) : 0;
       const char* kind = "one key with a wrong weight";
       if (key >= n)
@@ -523,28 +563,34 @@ class Examination {
     return Diagnosis{*text, example};
   }
 
-  // Only requests whose pages lie high fail, and no other cause was found.
+  // Exactly the rows that see a key beyond 2^32 bytes (or 2^31) are not finite. When all rows are of that
+  // kind, a kernel that reads the rest of a last page looks the same; then one of them must end with its
+  // page.
   std::optional<Diagnosis> high_pages() const {
     for (const int bits : {32, 31}) {
       const std::uint64_t limit = std::uint64_t{1} << bits;
-      std::vector<bool> high(launch_.problem.requests.size(), false);
-      for (std::size_t b = 0; b < high.size(); ++b)
-        for (const std::int32_t page : pages_of(launch_, static_cast<int>(b)))
-          if ((static_cast<std::uint64_t>(page) + 1) * launch_.inputs.page_stride_bytes > limit)
-            high[b] = true;
-      std::size_t high_good = 0;
-      bool low_good = false, low_bad = false;
-      for (std::size_t r = 0; r < rows_.size(); ++r) {
-        const bool is_high = high[static_cast<std::size_t>(address_[r].request)];
-        const bool bad = rows_[r].failed != Stage::none;
-        high_good += is_high && !bad && rows_[r].telling ? 1 : 0;
-        low_bad = low_bad || (!is_high && bad);
-        low_good = low_good || (!is_high && !bad);
+      std::vector<int> first_high(launch_.problem.requests.size(), std::numeric_limits<int>::max());
+      for (std::size_t b = 0; b < first_high.size(); ++b) {
+        const auto pages = pages_of(launch_, static_cast<int>(b));
+        for (std::size_t i = pages.size(); i-- > 0;)
+          if ((static_cast<std::uint64_t>(pages[i]) + 1) * launch_.inputs.page_stride_bytes > limit)
+            first_high[b] = static_cast<int>(i) * launch_.problem.page_size;
       }
-      if (!low_bad && high_good == 0 && (low_good || bits == 32) &&
-          std::find(high.begin(), high.end(), true) != high.end())
+      bool whole_pages = false, high_good = false, high_bad = false, low_good = false, low_bad = false;
+      for (std::size_t r = 0; r < rows_.size(); ++r) {
+        const bool high =
+            visible(static_cast<Index>(r)) > first_high[static_cast<std::size_t>(address_[r].request)];
+        const bool bad = rows_[r].failed != Stage::none;
+        high_bad = high_bad || (high && bad);
+        low_bad = low_bad || (!high && bad);
+        high_good = high_good || (high && !bad && rows_[r].telling);
+        low_good = low_good || (!high && !bad && rows_[r].telling);
+        whole_pages = whole_pages ||
+                      (high && request_of(static_cast<Index>(r)).kv_len % launch_.problem.page_size == 0);
+      }
+      if (high_bad && !high_good && !low_bad && (low_good || (bits == 32 && whole_pages)))
         return Diagnosis{"kv offset wraps",
-                         fmt::format("all requests with pages beyond 2^{} bytes fail", bits)};
+                         fmt::format("all rows that see keys beyond 2^{} bytes fail", bits)};
     }
     return std::nullopt;
   }

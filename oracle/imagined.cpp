@@ -20,6 +20,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double log2_e = 1.4426950408889634;
 constexpr int most_beyond = 160;  // keys past the end that are worth a look: more than the largest tile
 constexpr Index longest_tile_walk = 16384;
+constexpr double most_left_over = 0.4;  // of the squared error, once a cause is right
 constexpr std::array<int, 4> tile_sizes = {16, 32, 64, 128};
 
 Matrix sample_columns(const Matrix& keys, const std::vector<int>& columns) {
@@ -112,19 +113,20 @@ std::optional<Imagined> with_group(const Witness& w, const reference::AttentionS
 /// Collects defects; all of them share launch, rules and profile. They outlive it, so none may hold on to it.
 class Catalogue {
  public:
-  Catalogue(const MlaLaunch& launch, const Rules& rules, const PrecisionProfile& profile)
-      : launch_(launch), scales_(launch.scales), rules_(rules), profile_(profile) {
+  Catalogue(const MlaLaunch& launch, const Rules& rules, const PrecisionProfile& profile, bool over_reads)
+      : launch_(launch), scales_(launch.scales), rules_(rules), profile_(profile), over_reads_(over_reads) {
     rules_.statistics = false;
   }
 
   std::vector<Defect> all() {
     query_of_another_position();
+    page_table();
     causal_bounds();
     scales();
-    last_and_first_tile();
-    page_table();
+    partial_last_tile();
     splits();
     past_the_end();
+    first_and_last_tile();
     any_tile();
     return std::move(defects_);
   }
@@ -168,17 +170,19 @@ class Catalogue {
   }
 
   void causal_bounds() {
-    add(
-        "causal bound one too far", count(1),
-        [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
-          Imagined imagined = faithful(w, scales);
-          if (++imagined.visible > w.home->keys.rows()) return std::nullopt;
-          return imagined;
-        },
-        [](const Witness& w, int) {
-          return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
-                             w.visible() + 1, w.visible());
-        });
+    if (!over_reads_)
+      add(
+          "causal bound one too far", count(1),
+          [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
+            Imagined imagined = faithful(w, scales);
+            // Beyond the end it is an over-read, whatever the cause.
+            if (++imagined.visible > w.home->request.kv_len) return std::nullopt;
+            return imagined;
+          },
+          [](const Witness& w, int) {
+            return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
+                               w.visible() + 1, w.visible());
+          });
     add(
         "causal bound one too short", count(1),
         [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
@@ -262,18 +266,11 @@ class Catalogue {
           });
   }
 
-  void last_and_first_tile() {
-    add(
-        "last tile missing", count(2 * static_cast<int>(tile_sizes.size())),
-        [scales = scales_](const Witness& w, int variant) {
-          const Index tile = tile_sizes[static_cast<std::size_t>(variant / 2)];
-          const Index end = variant % 2 == 0 ? Index{w.home->request.kv_len} : Index{w.visible()};
-          const Index first = (end - 1) / tile * tile;
-          return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
-        },
-        [](const Witness&, int variant) {
-          return fmt::format("a tile has {} keys", tile_sizes[static_cast<std::size_t>(variant / 2)]);
-        });
+  // A number of tiles that was rounded down. A full last tile may be a split as well: splits are asked first.
+  void partial_last_tile() { last_tile(true); }
+
+  void first_and_last_tile() {
+    last_tile(false);
     add(
         "first tile missing", count(static_cast<int>(tile_sizes.size())),
         [scales = scales_](const Witness& w, int variant) {
@@ -282,6 +279,21 @@ class Catalogue {
         },
         [](const Witness&, int variant) {
           return fmt::format("a tile has {} keys", tile_sizes[static_cast<std::size_t>(variant)]);
+        });
+  }
+
+  void last_tile(bool partial) {
+    add(
+        "last tile missing", count(2 * static_cast<int>(tile_sizes.size())),
+        [scales = scales_, partial](const Witness& w, int variant) -> std::optional<Imagined> {
+          const Index tile = tile_sizes[static_cast<std::size_t>(variant / 2)];
+          const Index end = variant % 2 == 0 ? Index{w.home->request.kv_len} : Index{w.visible()};
+          if ((end % tile != 0) != partial) return std::nullopt;
+          const Index first = (end - 1) / tile * tile;
+          return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
+        },
+        [](const Witness&, int variant) {
+          return fmt::format("a tile has {} keys", tile_sizes[static_cast<std::size_t>(variant / 2)]);
         });
   }
 
@@ -294,7 +306,7 @@ class Catalogue {
                           const std::optional<Index> n = how_many(w);
                           if (!n || *n < 1) return false;
                           Matrix keys(*n, row_width);
-                          for (Index t = 0; t < *n; ++t) {
+                          for (Index t = 0; t < keys.rows(); ++t) {
                             const std::optional<Matrix> row = row_of(w, t);
                             if (!row) return false;
                             keys.row(t) = row->row(0);
@@ -302,7 +314,7 @@ class Catalogue {
                           const Vector dots = keys * w.home->request.q.row(w.row).transpose();
                           const Matrix values = sample_columns(keys, w.columns);
                           Imagined imagined = faithful(w, scales);
-                          imagined.visible = *n;
+                          imagined.visible = keys.rows();
                           imagined.dots = &dots;
                           imagined.values = &values;
                           return explains(w, imagined, rules, profile, with_lse);
@@ -323,8 +335,10 @@ class Catalogue {
     };
     const auto visible = [](const Witness& w) { return std::optional<Index>(w.visible()); };
     if (page_size > 1) {
+      // The number of pages taken for the number of keys, with the causal bound that follows from it.
       const auto pages = [page_size](const Witness& w) {
-        return std::optional<Index>((w.visible() + page_size - 1) / page_size);
+        const Index kv_len = w.home->request.kv_len;
+        return std::optional<Index>((kv_len + page_size - 1) / page_size - (kv_len - w.visible()));
       };
       const auto first_of_page = [&launch, entry](const Witness& w, Index t) -> std::optional<Matrix> {
         const auto page = entry(w, t);
@@ -521,6 +535,7 @@ class Catalogue {
   const reference::AttentionScales scales_;
   Rules rules_;
   const PrecisionProfile& profile_;
+  const bool over_reads_;
   std::vector<Defect> defects_;
 };
 
@@ -588,7 +603,16 @@ bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, co
   Rules here = rules;
   here.statistics = w.failed_as_a_whole;
   const RowResult result = compare_row(w.y, lse, a, bound, 0, here);
-  return result.judged && result.failed == Stage::none;
+  if (!result.judged || result.failed != Stage::none) return false;
+  if (!w.failed_elements) return true;
+  // The imagined result must be nearer as a whole, not only let the worst element in.
+  double before = 0, after = 0;
+  for (std::size_t c = 0; c < w.y.size(); ++c) {
+    const double right = w.home->request.attention.out(w.row, w.columns[c]);
+    before += (w.y[c] - right) * (w.y[c] - right);
+    after += (w.y[c] - a.out(0, static_cast<Index>(c))) * (w.y[c] - a.out(0, static_cast<Index>(c)));
+  }
+  return after <= most_left_over * before;
 }
 
 std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch, int index,
@@ -612,8 +636,18 @@ std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch
 }
 
 std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
-                                       const PrecisionProfile& profile) {
-  return Catalogue(launch, rules, profile).all();
+                                       const PrecisionProfile& profile, bool over_reads) {
+  return Catalogue(launch, rules, profile, over_reads).all();
+}
+
+bool may_lie_in_one_split(const Witness& w, int splits, int page_size) {
+  if (w.visible() <= 0) return true;
+  for (const Partition& partition : partitions(w.home->request.kv_len, splits, page_size)) {
+    bool one = true;
+    for (int j = 1; j < w.visible() && one; ++j) one = partition.split_of(j) == partition.split_of(0);
+    if (one) return true;
+  }
+  return false;
 }
 
 }  // namespace attest::oracle

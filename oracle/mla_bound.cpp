@@ -288,9 +288,9 @@ MlaBound bound_mla(const BoundRequest& request, const PrecisionProfile& p) {
                  A1 * f32((N + 17) * p.accumulator + 1.01 * up)) +
         floor;
     sigma = (GQ + o.square() * f32(t.W2d + (sum_rounded ? t.W2f : 0) + up * up / 3) +
-             (A1.min(f32(std::sqrt(t.n)) * S2.sqrt() + o) * f32(root_N * u)).square() +
-             S2 * f32(up * up / 3) + floor * floor)
-                .sqrt();
+             (A1.min(f32(std::sqrt(t.n)) * S2.sqrt() + o) * f32(root_N * u)).square() + S2 * f32(up * up / 3))
+                .sqrt() +
+            floor;
     random = 8 * sigma + A1 * f32(2 * t.th) +
              o * f32((sum_rounded ? 0 : t.F) + 2 * t.th + u * (8 * root_N + 8)) + floor;
     bound.element.row(r) = ((1.5F * worst).min(random)).cast<double>().matrix() * element_unit;

@@ -43,7 +43,7 @@ RowStatistics statistics(std::span<const double> y, const double* o, const doubl
     const double step = grid.step(o[d]);
     const double variance = deviation[d] * deviation[d] + step * step / 12;
     const double moved = y[d] + std::copysign(outward * grid.step(y[d]), y[d]);
-    const double error = moved - o[d], weight = 1 / variance;
+    const double error = y[d] == o[d] ? 0 : moved - o[d], weight = 1 / variance;
     zg += error * o[d] * weight;
     gg += o[d] * o[d] * weight;
     zz += error * error * weight;
