@@ -304,8 +304,8 @@ class Catalogue {
                         [rules = rules_, &profile = profile_, scales = scales_, how_many, row_of](
                             const Witness& w, int, bool with_lse) {
                           const std::optional<Index> n = how_many(w);
-                          if (!n || *n < 1) return false;
-                          Matrix keys(*n, row_width);
+                          if (!n) return false;
+                          Matrix keys(std::max<Index>(0, *n), row_width);
                           for (Index t = 0; t < keys.rows(); ++t) {
                             const std::optional<Matrix> row = row_of(w, t);
                             if (!row) return false;
@@ -604,13 +604,15 @@ bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, co
   here.statistics = w.failed_as_a_whole;
   const RowResult result = compare_row(w.y, lse, a, bound, 0, here);
   if (!result.judged || result.failed != Stage::none) return false;
-  if (!w.failed_elements) return true;
-  // The imagined result must be nearer as a whole, not only let the worst element in.
+  // An lse that did not fit and now does is evidence enough. Without it the imagined result must be nearer as
+  // a whole, not only let the worst element in.
+  if (!w.failed_elements || (lse != nullptr && w.failed_lse)) return true;
   double before = 0, after = 0;
   for (std::size_t c = 0; c < w.y.size(); ++c) {
-    const double right = w.home->request.attention.out(w.row, w.columns[c]);
-    before += (w.y[c] - right) * (w.y[c] - right);
-    after += (w.y[c] - a.out(0, static_cast<Index>(c))) * (w.y[c] - a.out(0, static_cast<Index>(c)));
+    const double cell = rules.grid.step(w.y[c]) / 2;
+    const auto excess = [&](double o) { return std::max(0.0, std::abs(w.y[c] - o) - cell); };
+    before += std::pow(excess(w.home->request.attention.out(w.row, w.columns[c])), 2);
+    after += std::pow(excess(a.out(0, static_cast<Index>(c))), 2);
   }
   return after <= most_left_over * before;
 }
