@@ -153,6 +153,15 @@ Run run(const std::string& kernel, const cases::Case& c) {
   return result;
 }
 
+/// Those of this contract; another one may add to kernels().
+std::vector<const Kernel*> attest_kernels() {
+  std::vector<const Kernel*> ours;
+  for (const Kernel* kernel : kernels()) {
+    if (kernel->contract() == "attest") ours.push_back(kernel);
+  }
+  return ours;
+}
+
 cases::Case a_case(cases::MlaDecode problem) {
   cases::Case c;
   c.seed = 1;
@@ -280,21 +289,20 @@ TEST_CASE("each planted fault shows on the case made for it, and spares one it c
     CHECK(miss.outcome.status == Status::ok);
     CHECK(miss.deviation < 0.02);
   }
-  for (const Kernel* kernel : kernels()) {
+  for (const Kernel* kernel : attest_kernels()) {
     INFO(kernel->name());
     CHECK(tested.count(kernel->fault()) == 1);
   }
 }
 
 TEST_CASE("kernels are listed in order, each fault with the report it imitates") {
-  REQUIRE(kernels().size() == 11);
+  REQUIRE(attest_kernels().size() == 11);
   std::vector<std::string> names;
-  for (const Kernel* kernel : kernels()) {
+  for (const Kernel* kernel : attest_kernels()) {
     names.push_back(kernel->name());
     INFO(names.back());
     CHECK(kernel->op() == "mla_decode");
     CHECK(kernel->arch() == "gfx942");
-    CHECK(kernel->contract() == "attest");
     CHECK(kernel->precision() == "bf16");
     CHECK(kernel->fault().empty() == kernel->imitates().empty());
     if (!kernel->fault().empty()) {

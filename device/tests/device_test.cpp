@@ -121,23 +121,40 @@ TEST_CASE("a kernel is launched with its argument block") {
   CHECK_FALSE(device_b.modification(std::as_bytes(std::span(b))));
 }
 
-TEST_CASE("a write into a guard zone is found where it hit") {
+TEST_CASE("damage to a guard zone is found where it hit") {
+  // By the host: the simulator does not let a kernel touch a guard zone, a GPU does.
   Sim sim;
-  constexpr std::uint32_t anything = 42;
+  const auto damage = [&](const hip::DeviceBuffer& buffer, std::int64_t offset) {
+    const std::uint32_t anything = 42;
+    sim.hip.copy_to_device(buffer.data() + offset, std::as_bytes(std::span(&anything, 1)), "guard");
+  };
   for (const auto pattern : {hip::GuardPattern::words, hip::GuardPattern::fp8}) {
     hip::DeviceBuffer buffer(sim.hip, "out", 1000, 512, pattern);
     CHECK_FALSE(buffer.guard_damage());
-    REQUIRE(sim.poke(buffer, 996, anything).status == Status::ok);  // the last word inside
+    REQUIRE(sim.poke(buffer, 996, 42).status == Status::ok);  // the last word inside
     CHECK_FALSE(buffer.guard_damage());
-    REQUIRE(sim.poke(buffer, 1000 + 508, anything).status == Status::ok);
+    damage(buffer, 1000 + 508);
     CHECK(buffer.guard_damage() == "guard after out, +508 bytes");
-    REQUIRE(sim.poke(buffer, 1012, anything).status == Status::ok);
+    damage(buffer, 1012);
     CHECK(buffer.guard_damage() == "guard after out, +12 bytes");
-    REQUIRE(sim.poke(buffer, -512, anything).status == Status::ok);
+    damage(buffer, -512);
     CHECK(buffer.guard_damage() == "guard before out, -512 bytes");
-    REQUIRE(sim.poke(buffer, -4, anything).status == Status::ok);
+    damage(buffer, -4);
     CHECK(buffer.guard_damage() == "guard before out, -4 bytes");
   }
+}
+
+TEST_CASE("a kernel that writes into a guard zone faults on the simulator") {
+  Sim sim;
+  hip::DeviceBuffer buffer(sim.hip, "out", 1000, 512);
+  for (const std::int64_t offset : {-512, -4, 1000, 1508}) {
+    INFO(offset);
+    const hip::LaunchReport report = sim.poke(buffer, offset, 42);
+    CHECK(report.status == Status::crash);
+    CHECK(report.diagnosis == "memory fault: write outside every buffer");
+    CHECK_THAT(report.detail, Contains("out"));
+  }
+  CHECK_FALSE(buffer.guard_damage());
 }
 
 TEST_CASE("the bytes between an odd size and the next word are guarded too") {
@@ -147,7 +164,7 @@ TEST_CASE("the bytes between an odd size and the next word are guarded too") {
   buffer.upload(contents);
   CHECK_FALSE(buffer.guard_damage());
   CHECK_FALSE(buffer.modification(contents));
-  REQUIRE(sim.poke(buffer, 1000, 0x09090909).status == Status::ok);
+  sim.hip.copy_to_device(buffer.data() + 1001, std::span(contents).first(1), "guard");
   CHECK_FALSE(buffer.modification(contents));
   CHECK(buffer.guard_damage() == "guard after q, +0 bytes");
 }
