@@ -9,6 +9,7 @@
 #include "device/simulator/core/dispatch.h"
 
 #include <fmt/format.h>
+#include <tbb/info.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -390,8 +391,9 @@ std::uint64_t Dispatcher::Pool::run_in_parallel(const Plan& plan) {
   if (plan.settings.threads == 1 || plan.group_count == 1 || plan.settings.counts != nullptr) {
     body(0, plan.group_count);
   } else {
+    const int most = tbb::info::default_concurrency();
     const int threads =
-        plan.settings.threads == 0 ? tbb::task_arena::automatic : static_cast<int>(plan.settings.threads);
+        plan.settings.threads == 0 ? most : std::min(most, static_cast<int>(plan.settings.threads));
     tbb::task_arena arena(threads);
     arena.execute([&] {
       tbb::parallel_for(
