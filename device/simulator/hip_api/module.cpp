@@ -120,7 +120,7 @@ hipError_t launch(Function& function, const Launch& shape) {
   d.last_report.clear();
   d.instructions = 0;
   try {
-    d.instructions = d.dispatcher.run(function.loaded, shape, d.memory, d.settings).instructions;
+    d.instructions = d.dispatcher.run(*function.kernel, shape, d.memory, d.settings).instructions;
     return hipSuccess;
   } catch (const KernelFault& fault) {
     d.last_report = report(fault);
@@ -188,9 +188,9 @@ ATTEST_HIP hipError_t hipModuleGetGlobal(hipDeviceptr_t* pointer, std::size_t* b
     if (variable_name == nullptr) return hipErrorInvalidValue;
     Module* found = Runtime::get().find(module);
     if (found == nullptr) return hipErrorInvalidHandle;
-    for (const GlobalVariable& v : found->object.variables) {
+    for (const GlobalVariable& v : found->code.object().variables) {
       if (v.name != variable_name) continue;
-      if (pointer != nullptr) *pointer = reinterpret_cast<hipDeviceptr_t>(found->base + v.address);
+      if (pointer != nullptr) *pointer = reinterpret_cast<hipDeviceptr_t>(found->code.base() + v.address);
       if (bytes != nullptr) *bytes = v.bytes;
       return hipSuccess;
     }
@@ -208,7 +208,7 @@ ATTEST_HIP hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int
     if (f == nullptr) return hipErrorInvalidHandle;
     if (!runtime.is_stream(stream)) return hipErrorInvalidHandle;
     if (parameters != nullptr && extra != nullptr) return hipErrorInvalidValue;
-    const auto block = arguments(f->loaded.kernel, parameters, extra);
+    const auto block = arguments(f->kernel->kernel, parameters, extra);
     if (!block) return hipErrorInvalidValue;
     Launch shape;
     const unsigned int grid[3] = {grid_x, grid_y, grid_z};

@@ -20,9 +20,9 @@
 #include <string>
 #include <vector>
 
-#include "device/simulator/core/code_object.h"
 #include "device/simulator/core/dispatch.h"
 #include "device/simulator/core/memory.h"
+#include "device/simulator/core/module.h"
 
 namespace attest::device::sim::hip {
 
@@ -31,7 +31,7 @@ struct Module;
 /// What a hipFunction_t points to.
 struct Function {
   Module* module = nullptr;
-  LoadedKernel loaded;
+  const LoadedKernel* kernel = nullptr;
 };
 
 struct SimDevice {
@@ -46,26 +46,18 @@ struct SimDevice {
   hipError_t pending = hipSuccess;  ///< what an asynchronous launch left for the next synchronisation
 };
 
-/// What a hipModule_t points to: a code object in a device's memory, and the programs made of it so far.
+/// What a hipModule_t points to.
 struct Module {
-  Module(SimDevice& target, std::vector<std::byte> image);
-  ~Module();
-  Module(const Module&) = delete;
-  Module& operator=(const Module&) = delete;
+  Module(SimDevice& target, std::vector<std::byte> bytes)
+      : device(target), code(target.memory, std::move(bytes)) {}
 
-  /// nullptr when there is no kernel of that name. Decodes at the first call.
+  /// nullptr when there is no kernel of that name.
   Function* function(const std::string& name);
 
   SimDevice& device;
-  std::vector<std::byte> bytes;
-  CodeObject object;
-  std::uint64_t base = 0;  ///< guest address of ELF address 0
+  LoadedModule code;
 
  private:
-  std::shared_ptr<const Program> program(const Kernel& kernel);
-
-  using ProgramKey = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::uint32_t, std::uint32_t>;
-  std::map<ProgramKey, std::shared_ptr<const Program>> programs_;
   std::map<std::string, std::unique_ptr<Function>> functions_;
 };
 
