@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: MIT
+//
+// The axes of mla_decode and how likely each of their values is. Where the values come from: public reports
+// of wrong kernels. Heads other than 16 and 128 took a padded or folded path (ROCm/aiter#2636,
+// vllm-project/vllm#46952); query lengths 2, 3, 5..8 another kernel than 1 and 4 (ROCm/aiter#2720, #5679);
+// faults sat in bands of 4 to 15 context lengths (ROCm/aiter#2106), on page sizes of 16 but not 32
+// (ROCm/composable_kernel#1649), on one split with LSE (ROCm/aiter#3606), on byte offsets past 2^31
+// (ROCm/aiter#5765), on scales that were 1 in every test (sgl-project/sglang#18396).
+//
+// Three rules of those reports shape the distribution:
+//   * Dimensions that agree by accident hide exchanged ones: they are drawn pairwise different, mostly.
+//   * Every feature at once hides the simple trigger behind another failure: each case switches off a random
+//   half
+//     of the features (swarm testing: Groce et al., ISSTA 2012).
+//   * Small cases find nearly everything and let a campaign run thousands: `work` is bounded, by a budget
+//   drawn first.
+#include "fuzz/generate_mla_decode.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <vector>
+
+namespace attest::fuzz {
+namespace {
+
+using namespace cases;
+
+int between(int low, int high) {
+  return *rc::gen::inRange(low, high + 1);
+}
+bool chance(int in, int of) {
+  return between(1, of) <= in;
+}
+bool coin() {
+  return chance(1, 2);
+}
+
+template <typename T>
+T any_of(const std::vector<T>& values) {
+  return values[static_cast<std::size_t>(between(0, static_cast<int>(values.size()) - 1))];
+}
+
+/// Any of the values that do not exceed the cap; the first if all do.
+int any_up_to(const std::vector<int>& values, std::int64_t cap) {
+  std::vector<int> allowed;
+  std::copy_if(values.begin(), values.end(), std::back_inserter(allowed), [&](int v) { return v <= cap; });
+  return allowed.empty() ? values.front() : any_of(allowed);
+}
+
+std::int64_t head_tiles(int heads) {
+  return (heads + 15) / 16;
+}
+
+/// What a request with a query costs beside its keys, per split: a workgroup that starts and ends.
+constexpr std::int64_t keys_per_workgroup = 8;
+
+/// In the units of `work`. One unit is some 25 microseconds of simulator and reference together, so the
+/// median case takes a few milliseconds and the largest a tenth of a second.
+std::int64_t draw_budget() {
+  return any_of<int>({80, 150, 150, 200, 250, 250, 400, 500, 800, 1000, 2000, 4600});
+}
+
+int draw_heads() {
+  if (chance(3, 8)) return 16;
+  if (chance(1, 6)) return 128;
+  return any_of<int>({1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128});
+}
+
+int draw_page_size(bool any_size) {
+  if (!any_size) return any_of<int>({1, 1, 16, 64});
+  return any_of<int>({1, 2, 3, 16, 32, 48, 64, 128, 256, 480, 528, 784, 1024});
+}
+
+/// @param cap most tokens the budget allows
+int draw_kv_len(int q_len, int page_size, std::int64_t cap, bool long_context) {
+  if (long_context) {
+    const int around = any_up_to({1024, 2048, 4096}, cap - 1);
+    if (around < cap) return around + between(-1, 1);
+  }
+  const int limit = static_cast<int>(std::min<std::int64_t>(cap, 300));
+  if (chance(1, 2)) return between(0, limit);
+  if (chance(1, 8)) return between(0, std::min(limit, q_len));
+  const int tile = chance(1, 3) ? page_size : any_up_to({16, 32, 64, 128}, limit);
+  const int tiles = between(tile <= limit ? 1 : 0, std::max(limit / tile, 0));
+  return std::clamp(tiles * tile + between(-1, std::max(q_len, 1)), 0, limit);
+}
+
+void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, bool long_context) {
+  const bool many_requests = !long_context && chance(1, 6);
+  const bool longer_queries = !long_context && chance(2, 3);
+  const bool ragged = coin();
+  const bool idle_members = chance(1, 4);  // no query, no context, or both
+  const bool uneven = coin();              // one request may take what is left
+
+  const std::int64_t tiles = head_tiles(p.heads);
+  const std::int64_t overhead = keys_per_workgroup * p.num_splits;
+  const std::vector<int> q_lens = {1, 1, 2, 2, 3,  3,  4,  5,  5,  6,  6,  7,
+                                   7, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16};
+  const int longest = longer_queries ? any_up_to(q_lens, budget / (tiles * (overhead + 16))) : 1;
+  const std::int64_t most_requests = budget / (tiles * longest * (overhead + 8));
+  int batch = many_requests && most_requests >= 6
+                  ? any_up_to({6, 9, 17, 33, 64, 65, 128, 256}, most_requests)
+                  : static_cast<int>(
+                        std::clamp<std::int64_t>(between(1, long_context ? 2 : 5), 1, most_requests + 1));
+  if (distinct && batch > 1 && (batch == p.heads || batch == p.page_size)) --batch;
+
+  std::set<int> lengths;
+  std::int64_t left = budget;
+  for (int i = 0; i < batch; ++i) {
+    Request r{.q_len = ragged && chance(1, 2) ? between(1, longest) : longest, .kv_len = 0};
+    if (i == 0) r.q_len = longest;
+    const std::int64_t cost = tiles * r.q_len;
+    const std::int64_t fair = left / (batch - i);
+    const std::int64_t share = uneven && chance(1, 3) ? std::max(fair, left - fair) : fair;
+    const std::int64_t cap = std::max<std::int64_t>(share / cost - overhead, 3);
+    r.kv_len = draw_kv_len(r.q_len, p.page_size, cap, long_context);
+    for (int tries = 0; tries < 3 && r.kv_len + 1 <= cap && lengths.count(r.kv_len) != 0; ++tries) ++r.kv_len;
+    lengths.insert(r.kv_len);
+    left = std::max<std::int64_t>(left - cost * (r.kv_len + overhead), 0);
+    p.requests.push_back(r);
+  }
+  if (idle_members) {
+    // First, middle, last: each has had its own faults. One request keeps its query.
+    const int kept = between(0, batch - 1);
+    for (int i = 0; i < batch; ++i) {
+      if (!chance(1, 3)) continue;
+      Request& r = p.requests[static_cast<std::size_t>(i)];
+      if (i != kept && coin()) r.q_len = 0;
+      if (coin()) r.kv_len = 0;
+    }
+  }
+}
+
+void draw_formats(MlaDecode& p, Fill fill) {
+  const bool other_scales = coin();
+  switch (between(0, 3)) {
+    case 0:
+    case 1:
+      break;
+    case 2:
+      p.kv_format = Format::fp8_e4m3fnuz;
+      break;
+    default:
+      p.q_format = p.kv_format = Format::fp8_e4m3fnuz;
+      break;
+  }
+  // 192^-0.5 (DeepSeek), the same with a YaRN factor, 576^-0.5 (the wrong default of several kernels),
+  // 256^-0.5.
+  if (other_scales) p.sm_scale = any_of<float>({0.07216878F, 0.11472F, 0.041666668F, 0.0625F});
+  const std::vector<float> powers_of_two = {0.0625F, 0.5F, 2.0F, 4.0F, 64.0F};
+  const std::vector<float> any_scale = {0.0625F, 0.06F, 0.37F, 0.5F, 3.1F, 7.3F, 64.0F};
+  const bool power = fill == Fill::exact || fill == Fill::constant_scores;
+  if (other_scales && p.kv_format != Format::bf16) p.kv_scale = any_of(power ? powers_of_two : any_scale);
+  if (other_scales && p.q_format != Format::bf16) p.q_scale = any_of(any_scale);
+}
+
+MemoryRecipe draw_memory(const MlaDecode& p) {
+  MemoryRecipe m;
+  const bool any_placement = coin();
+  const bool any_poison = chance(1, 3);
+  const bool padding = chance(1, 4);
+  if (padding) m.page_padding_bytes = any_of<int>({16, 48, 128, 1024, 4096, 65536});
+  if (any_placement) {
+    m.placement = any_of<Placement>({Placement::ordered, Placement::shuffled, Placement::reversed,
+                                     Placement::high, Placement::beyond_2gib});
+    if (chance(1, 20)) m.placement = Placement::beyond_4gib;
+    const int stride = p.page_size * (p.kv_format == Format::bf16 ? 1152 : 576) + m.page_padding_bytes;
+    // 65536 pages below the used ones stay under 16 GiB.
+    if (m.placement == Placement::high && stride > 200'000) m.placement = Placement::beyond_2gib;
+  }
+  if (any_poison) {
+    const std::vector<Poison> poisons = {Poison::nan, Poison::inf, Poison::large, Poison::stale,
+                                         Poison::zero};
+    m.unused = any_of(poisons);
+    m.output = any_of(poisons);
+    m.scratch = any_of(poisons);
+  }
+  if (chance(1, 8)) m.guard_bytes = any_of<int>({256, 512, 65536});
+  m.prefix_sharing = p.requests.size() > 1 && chance(1, 5);
+  return m;
+}
+
+Fill draw_fill() {
+  if (coin()) return Fill::normal;
+  return static_cast<Fill>(between(0, static_cast<int>(Fill::exact)));
+}
+
+Case draw_case() {
+  MlaDecode p;
+  const bool long_context = chance(1, 24);
+  const std::int64_t budget = long_context ? any_of<int>({1300, 2400, 4600}) : draw_budget();
+  const bool distinct = chance(7, 8);
+  const bool any_page_size = coin();
+  const bool any_splits = chance(2, 3);
+  p.heads = long_context ? any_of<int>({1, 4, 8, 12, 16}) : draw_heads();
+  p.page_size = draw_page_size(any_page_size);
+  if (distinct && p.page_size == p.heads)
+    p.page_size = draw_page_size(any_page_size) == p.heads ? 3 : p.page_size + 1;
+  if (any_splits)
+    p.num_splits =
+        any_up_to({1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32}, budget / (32 * head_tiles(p.heads)) + 1);
+  if (distinct && p.num_splits > 1 && (p.num_splits == p.heads || p.num_splits == p.page_size))
+    --p.num_splits;
+  draw_requests(p, budget, distinct, long_context);
+  p.causal = !chance(1, 8);
+  p.return_lse = !chance(1, 8);
+
+  Case c;
+  c.data.fill = draw_fill();
+  draw_formats(p, c.data.fill);
+  c.memory = draw_memory(p);
+  c.seed = *rc::gen::arbitrary<std::uint64_t>();
+  c.problem = std::move(p);
+  return c;
+}
+
+}  // namespace
+
+rc::Gen<Case> mla_decode_case() {
+  return rc::gen::noShrink(rc::gen::exec(draw_case));
+}
+
+std::int64_t mla_decode_work(const MlaDecode& p) {
+  std::int64_t rows = 0;
+  for (const Request& r : p.requests)
+    rows += std::int64_t{r.q_len} * (r.kv_len + keys_per_workgroup * p.num_splits);
+  return head_tiles(p.heads) * rows;
+}
+
+}  // namespace attest::fuzz
