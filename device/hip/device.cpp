@@ -54,10 +54,13 @@ LaunchReport read_fault_report(const std::string& json, const std::string& error
     report.detail = error;
     return report;
   }
-  const auto text = [&](const char* key) {
+  // Numbers that stand for a place are printed as llvm-objdump prints them; -1 is "none".
+  const auto text = [&](const char* key, bool hexadecimal = false) {
     const auto field = parsed.find(key);
-    if (field == parsed.end()) return std::string();
-    return field->is_string() ? field->get<std::string>() : field->dump();
+    if (field == parsed.end() || (field->is_number_integer() && *field == -1)) return std::string();
+    if (field->is_string()) return field->get<std::string>();
+    if (hexadecimal && field->is_number_integer()) return fmt::format("{:#x}", field->get<std::uint64_t>());
+    return field->dump();
   };
   const std::string kind = text("kind");
   report.status = Status::crash;
@@ -68,17 +71,15 @@ LaunchReport read_fault_report(const std::string& json, const std::string& error
     report.diagnosis = reading.diagnosis;
   }
   report.detail = text("message");
-  const auto add = [&](const char* key, const char* label) {
-    if (const std::string value = text(key); !value.empty())
-      report.detail += fmt::format("{}{}", label, value);
+  const auto add = [&](const char* label, const std::string& value) {
+    if (!value.empty()) report.detail += label + value;
   };
-  add("kernel", "; in ");
-  add("pc", " at pc ");
-  add("disassembly", ": ");
-  add("workgroup", ", workgroup ");
-  add("wave", ", wave ");
-  add("lane", ", lane ");
-  add("address", ", address ");
+  add("; in ", text("kernel"));
+  add(" at pc ", text("pc", true));
+  add(": ", text("disassembly"));
+  add(", workgroup ", text("workgroup"));
+  add(", wave ", text("wave"));
+  add(", lane ", text("lane"));
   return report;
 }
 
@@ -173,7 +174,10 @@ LaunchReport HipDevice::launch(Function function, const Geometry& geometry,
   const auto begin = std::chrono::steady_clock::now();
   Error error = api_.module_launch_kernel(function, geometry.grid[0], geometry.grid[1], geometry.grid[2],
                                           geometry.threads, 1, 1, 0, nullptr, nullptr, extra.data());
-  if (error == 0) error = api_.device_synchronize();
+  // Both may report a fault, and the second then has to be asked so that it does not report it to a later
+  // launch.
+  const Error waiting = api_.device_synchronize();
+  if (error == 0) error = waiting;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
 
   LaunchReport report;

@@ -19,6 +19,12 @@ typedef std::uint32_t u32x4 __attribute__((ext_vector_type(4)));  ///< 16 bytes:
 inline constexpr float log2_e = 1.44269504088896340736F;
 inline constexpr float ln_2 = 0.69314718055994530942F;
 
+/// The bits of a float. By value: clang 19 compiles __builtin_bit_cast of a vector's element (v.y, v[1]) as
+/// if it were the first one.
+__device__ inline std::uint32_t bits(float x) {
+  return __builtin_bit_cast(std::uint32_t, x);
+}
+
 /// D[16x16] = A[16x16] B[16x16] + C, bf16 times bf16 into f32, by one wave. Lane l = 16 g + i holds
 /// A[i][4g..4g+3], B[4g..4g+3][i] and, of C and D, [4g..4g+3][i].
 __device__ inline f32x4 mfma_16x16x16_bf16(bf16x4 a, bf16x4 b, f32x4 c) {
@@ -74,10 +80,7 @@ __device__ inline std::uint32_t pack_bf16(float low, float high) {
 /// is computed from bf16 and fp8 alone: a NaN is then an operand's, widened, or the quiet NaN of an invalid
 /// operation. Otherwise the addition could carry a NaN into the sign and leave a zero.
 __device__ inline std::uint32_t pack_bf16_clean(float low, float high) {
-  const auto rounded = [](float x) {
-    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, x);
-    return bits + 0x7fffu + (bits >> 16 & 1u);
-  };
+  const auto rounded = [](float x) { return bits(x) + 0x7fffu + (bits(x) >> 16 & 1u); };
   return high_halves(rounded(low), rounded(high));
 }
 
@@ -88,10 +91,8 @@ __device__ inline u32x4 bf16_from_fp8(u32x2 fp8) {
   for (int word = 0; word < 2; ++word) {
     const f32x2 low = __builtin_amdgcn_cvt_pk_f32_fp8(static_cast<int>(fp8[word]), false);
     const f32x2 high = __builtin_amdgcn_cvt_pk_f32_fp8(static_cast<int>(fp8[word]), true);
-    bf16[2 * word] =
-        high_halves(__builtin_bit_cast(std::uint32_t, low.x), __builtin_bit_cast(std::uint32_t, low.y));
-    bf16[2 * word + 1] =
-        high_halves(__builtin_bit_cast(std::uint32_t, high.x), __builtin_bit_cast(std::uint32_t, high.y));
+    bf16[2 * word] = high_halves(bits(low.x), bits(low.y));
+    bf16[2 * word + 1] = high_halves(bits(high.x), bits(high.y));
   }
   return bf16;
 }

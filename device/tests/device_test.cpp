@@ -232,15 +232,16 @@ TEST_CASE("more memory than there is is a failed call that says how much") {
 TEST_CASE("fault reports are read") {
   const auto read = [](const char* json) { return hip::read_fault_report(json, "hipErrorLaunchFailure"); };
   const hip::LaunchReport full = read(
-      R"({"kind": "memory_read", "message": "reads 16 bytes", "kernel": "k", "pc": "0x1b00",
+      R"({"kind": "memory_read", "message": "reads 16 bytes", "kernel": "k", "pc": 6912,
           "disassembly": "global_load_dwordx4 v[0:3], v[4:5], off", "workgroup": [0, 1, 2], "wave": 3, "lane": 17,
-          "address": "0x2000"})");
+          "address": 8192})");
   CHECK(full.status == Status::crash);
   CHECK(full.diagnosis == "memory fault: read outside every buffer");
   CHECK(full.detail ==
         "reads 16 bytes; in k at pc 0x1b00: global_load_dwordx4 v[0:3], v[4:5], off, workgroup [0,1,2], wave "
-        "3, lane "
-        "17, address 0x2000");
+        "3, "
+        "lane 17");
+  CHECK(read(R"({"kind": "trap", "message": "s_trap", "wave": -1, "lane": -1})").detail == "s_trap");
   CHECK(read(R"({"kind": "instruction_budget"})").status == Status::timeout);
   CHECK(read(R"({"kind": "barrier_deadlock"})").status == Status::timeout);
   CHECK(read(R"({"kind": "unsupported"})").status == Status::harness_error);
