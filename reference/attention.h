@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: MIT
 //
-// Absorbed multi-head latent attention (MLA), the mathematics only: fp64, on Eigen matrix products.
+// Absorbed multi-head latent attention (MLA), the mathematics only: fp64, Eigen matrices, and products, exp
+// and ln whose bits are the same on every machine (matrix_product.h, exponential.h).
 //
 // One request at a time. Its q_len query positions times `heads` heads share one KV head of kv_len rows, and
 // V is the first 512 columns of the same rows:
 //
-//   s[r, j] = sm_scale * q_scale * kv_scale * <q[r, :], k[j, :]>          r = position * heads + head
-//   visible(r) = kv_len - q_len + position + 1                            bottom-right causal; kv_len when
-//   not w[r, j] = exp(s[r, j] - m[r]) / l[r]       m = max over visible j, l = sum over visible j out[r, :] =
-//   kv_scale * sum_j w[r, j] * k[j, 0:512] lse[r] = m[r] + ln l[r]
+//   row r         = position * heads + head
+//   visible(r)    = kv_len - q_len + position + 1 where causal (bottom-right), else kv_len
+//   s[r, j]       = sm_scale * q_scale * kv_scale * <q[r, :], k[j, :]>
+//   m[r], l[r]    = max of s[r, j], sum of exp(s[r, j] - m[r]), over the visible j
+//   w[r, j]       = exp(s[r, j] - m[r]) / l[r]
+//   out[r, :]     = kv_scale * sum_j w[r, j] * k[j, 0:512]
+//   lse[r]        = m[r] + ln l[r]
 //
 // q and k are the decoded stored values: whatever rounding made them is in the input already, so the oracle
 // judges the kernel and not the quantiser. A row with no visible key is empty: out is 0, lse is -inf.
 //
-// Non-finite inputs propagate by IEEE rules. Sources: DeepSeek-V2 (arXiv:2405.04434) section 2.1.2;
+// Non-finite inputs propagate by IEEE rules, and only to rows that see them. A visible score of NaN or +inf
+// makes its row NaN: weights, out and lse. A visible score of -inf has weight 0, and 0 * inf makes NaN in the
+// columns where that key holds infinity. A row all of whose visible scores are -inf is NaN. Weights below
+// e^-708 of the largest are 0.
+//
+// Sources: DeepSeek-V2 (arXiv:2405.04434) section 2.1.2;
 // vllm/v1/attention/backends/mla/common.py (the absorbed form and its scale).
 #pragma once
 

@@ -14,7 +14,7 @@ constexpr double ln2_hi = 0x1.62e42fefap-1;       // 36 bits: n * ln2_hi is exac
 constexpr double ln2_lo = 0x1.cf79abc9e3b3ap-40;  // ln 2 - ln2_hi
 constexpr double round_to_integer =
     0x1.8p52;                               // added, it leaves no fraction bits; its low bits are the integer
-constexpr double smallest_argument = -708;  // exp(-708) = 1.1 * 2^-1022 * 3: still normal
+constexpr double smallest_argument = -708;  // exp(-708) = 1.49 * 2^-1022, still normal
 
 constexpr int degree = 13;
 struct Taylor {

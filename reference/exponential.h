@@ -23,7 +23,7 @@
 namespace attest::reference {
 
 /// values[j] = exp(values[j] - shift), for shifts not below any value: the weights of a softmax before the
-/// division. Results below 2^-1021 (differences below -708) are 0. NaN, and inf - inf, give NaN.
+/// division. 0 for differences below -708, where subnormals would begin. NaN, and inf - inf, give NaN.
 void exp_shifted(std::span<double> values, double shift, Simd simd = widest_simd());
 
 /// Natural logarithm of x >= 2^-1022. NaN and +inf give themselves.

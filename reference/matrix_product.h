@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// C += A * B in fp64, with the same bits on every machine.
+// C += A * B in fp64 or fp32, with the same bits on every machine.
 //
 // The problem. A verdict must not depend on where it was computed: same case, same used budget, same digits
 // in the event stream that shards are merged from. Eigen's product does not give that. Its blocking follows
@@ -21,7 +21,7 @@
 // most elsewhere. matrix_product_test.cpp holds every compiled version to the bits of the loop above.
 //
 // The error of such a sum is below depth * 2^-53 * sum |a||b| (Higham, Accuracy and Stability of Numerical
-// Algorithms, eq. 3.5): 1.5e-11 relative at depth 131072, five orders below the bounds the oracle derives
+// Algorithms, section 3.1): 1.5e-11 relative at depth 131072, orders below the bounds the oracle derives
 // for fp32 accumulation.
 #pragma once
 
@@ -36,8 +36,14 @@ using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowM
 using ConstBlock = Eigen::Ref<const Matrix, 0, Eigen::OuterStride<>>;
 using MutableBlock = Eigen::Ref<Matrix, 0, Eigen::OuterStride<>>;
 
+/// fp32, for bounds: what has to be safe and repeatable rather than close.
+using MatrixF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using ConstBlockF = Eigen::Ref<const MatrixF, 0, Eigen::OuterStride<>>;
+using MutableBlockF = Eigen::Ref<MatrixF, 0, Eigen::OuterStride<>>;
+
 /// c [rows, columns] += a [rows, depth] * b [depth, columns]. c overlaps neither a nor b.
 /// Throws std::invalid_argument when the shapes do not fit.
 void add_product(const ConstBlock& a, const ConstBlock& b, MutableBlock c, Simd simd = widest_simd());
+void add_product(const ConstBlockF& a, const ConstBlockF& b, MutableBlockF c, Simd simd = widest_simd());
 
 }  // namespace attest::reference

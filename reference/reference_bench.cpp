@@ -90,6 +90,21 @@ void product(benchmark::State& state, Simd simd) {
   }
 }
 
+void product_f32(benchmark::State& state) {
+  const MatrixF a = numbers(state.range(0), state.range(1)).cast<float>(),
+                b = numbers(state.range(1), state.range(2)).cast<float>();
+  MatrixF c = MatrixF::Zero(state.range(0), state.range(2));
+  const Rate rate(state, 2.0 * static_cast<double>(state.range(0) * state.range(1) * state.range(2)));
+  for ([[maybe_unused]] auto _ : state) {
+    add_product(a, b, c);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(product_f32)
+    ->ArgNames({"rows", "depth", "columns"})
+    ->Args({128, 256, 512})
+    ->Unit(benchmark::kMicrosecond);
+
 void attend_request(benchmark::State& state) {
   const int heads = static_cast<int>(state.range(0)), q_len = static_cast<int>(state.range(1));
   const Matrix q = numbers(Eigen::Index{heads} * q_len, row_width), k = numbers(kv_len, row_width);

@@ -78,6 +78,25 @@ TEST_CASE("blocking the depth does not show in the bits") {
     }
 }
 
+TEST_CASE("fp32 products have the bits of the textbook loop too") {
+  rc::prop("random shapes", [] {
+    const auto rows = *rc::gen::inRange(0, 40), depth = *rc::gen::inRange(0, 300),
+               columns = *rc::gen::inRange(0, 70);
+    const std::uint64_t seed = *rc::gen::arbitrary<std::uint32_t>();
+    const MatrixF a = rough_matrix(rows, depth, seed).cast<float>(),
+                  b = rough_matrix(depth, columns, seed + 1).cast<float>();
+    MatrixF expected = MatrixF::Zero(rows, columns);
+    for (Eigen::Index i = 0; i < rows; ++i)
+      for (Eigen::Index j = 0; j < columns; ++j)
+        for (Eigen::Index p = 0; p < depth; ++p) expected(i, j) += a(i, p) * b(p, j);
+    for (const Simd simd : supported_simd()) {
+      MatrixF c = MatrixF::Zero(rows, columns);
+      add_product(a, b, c, simd);
+      REQUIRE(c == expected);
+    }
+  });
+}
+
 TEST_CASE("another order of additions, or a fused one, would be seen") {
   const Matrix a = rough_matrix(8, 64, 1), b = rough_matrix(64, 16, 2);
   Matrix c = Matrix::Zero(8, 16);
