@@ -32,6 +32,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 
 #include "oracle/imagined.h"
 
@@ -76,9 +77,10 @@ class Examination {
     if (!finite_.empty()) {
       call_witnesses();
       ask([&] { return lse_alone(); });
-      ask([&] { return identical_rows(); });
+      ask([&] { return identical_positions(); });
       if (launch_.has_lse()) {
         ask([&] { return imagined(true); });
+        ask([&] { return identical_heads(); });
         ask([&] { return another_row(true); });
         ask([&] { return softmax_scale(); });
         ask([&] { return another_row(false); });
@@ -86,6 +88,7 @@ class Examination {
         ask([&] { return imagined(false); });
       } else {
         ask([&] { return imagined(false); });
+        ask([&] { return identical_heads(); });
         ask([&] { return another_row(false); });
         ask([&] { return softmax_scale(); });
         ask([&] { return constant_factor(); });
@@ -159,7 +162,7 @@ class Examination {
         ++whole;
       else if (same >= 8 && !poison_of_zeros)
         ++partly;
-      else if (result(r).lse_used > 1 && lse_untouched(r))
+      else if (result(r).lse_used > 1 && !poison_of_zeros && lse_untouched(r))
         ++lse_only;
       if (first < 0 && whole + partly + lse_only > 0) first = r;
     }
@@ -221,8 +224,12 @@ class Examination {
       return Diagnosis{"lse of empty rows",
                        fmt::format("{} rows hold {}", finite_.size(), launch_.lse[finite_.front()])};
     constexpr double log2_e = 1.4426950408889634;
-    if (times(log2_e))
-      return Diagnosis{"lse in base 2", "every failing lse is log2(e) times the natural one"};
+    if (times(log2_e)) {
+      // Where one split has all the weight a merge cannot go wrong: it hands the partial lse on.
+      constexpr const char* merged = "lse base 2 merged as natural";
+      return Diagnosis{imaginable(merged) ? merged : "lse in base 2",
+                       "every failing lse is log2(e) times the natural one"};
+    }
     if (times(1 / log2_e))
       return Diagnosis{"lse in base e twice", "every failing lse is ln(2) times the right one"};
     if (all_witnesses([](const Witness& w) {
@@ -232,49 +239,67 @@ class Examination {
     return std::nullopt;
   }
 
-  // Rows of one request that are bit for bit each other, of which one is right and another is not.
-  std::optional<Diagnosis> identical_rows() const {
-    std::set<Index> explained;
+  bool imaginable(std::string_view text) const {
+    for (const Defect& defect : imaginable_defects(launch_, rules_, profile_, false)) {
+      if (text != defect.text) continue;
+      return all_witnesses([&](const Witness& w) {
+        for (int v = 0; v < defect.variants(w); ++v)
+          if (defect.matches(w, v, true)) return true;
+        return false;
+      });
+    }
+    return false;
+  }
+
+  // Most failing rows are bit for bit another one that is right. `candidates` gives the rows to look at.
+  template <class Candidates, class Describe>
+  std::optional<std::string> held_elsewhere(const Candidates& candidates, const Describe& describe) const {
+    std::size_t explained = 0;
     std::string example;
-    const auto same = [&](Index a, Index b) {
-      return std::memcmp(bytes(a).data(), bytes(b).data(), launch_.row_bytes()) == 0 && !all_zero(y(a));
-    };
-    const auto search = [&](const auto& candidates, const auto& describe) {
-      explained.clear();
-      for (const Index r : finite_)
-        for (const Index other : candidates(r))
-          if (result(r).used > 1 && other != r && result(other).judged &&
-              result(other).failed == Stage::none && same(r, other)) {
-            explained.insert(r);
-            if (example.empty()) example = describe(r, other);
-            break;
-          }
-      return !explained.empty() && 2 * explained.size() >= finite_.size();
-    };
-    const int heads = launch_.problem.heads;
-    const auto positions = [&](Index r) {
-      std::vector<Index> others;
-      const Index first = r - Index{address(r).position} * heads;
-      // Earlier ones: where all queries are equal, a row with the causal bound of a later one is that row.
-      for (int p = 0; p < address(r).position; ++p) others.push_back(first + Index{p} * heads);
-      return others;
-    };
-    if (search(positions, [&](Index r, Index other) {
+    for (const Index r : finite_) {
+      if (result(r).used <= 1 || all_zero(y(r))) continue;
+      for (const Index other : candidates(r)) {
+        if (other == r || !result(other).judged || result(other).failed != Stage::none) continue;
+        if (std::memcmp(bytes(r).data(), bytes(other).data(), launch_.row_bytes()) != 0) continue;
+        ++explained;
+        if (example.empty()) example = describe(r, other);
+        break;
+      }
+    }
+    if (explained == 0 || 2 * explained < finite_.size()) return std::nullopt;
+    return example;
+  }
+
+  // Only earlier positions: where all queries are equal, a row with the causal bound of a later one is that
+  // row.
+  std::optional<Diagnosis> identical_positions() const {
+    const auto found = held_elsewhere(
+        [&](Index r) {
+          std::vector<Index> others;
+          for (int p = 0; p < address(r).position; ++p)
+            others.push_back(r - Index{address(r).position - p} * launch_.problem.heads);
+          return others;
+        },
+        [&](Index r, Index other) {
           return fmt::format("request {}: position {} holds the row of position {}{}", address(r).request,
                              address(r).position, address(other).position, map_of(r));
-        }))
-      return Diagnosis{"query rows identical", example};
-    example.clear();
-    const auto heads_of = [&](Index r) {
-      std::vector<Index> others;
-      for (int h = 0; h < heads; ++h) others.push_back(r - address(r).head + h);
-      return others;
-    };
-    if (search(heads_of, [&](Index r, Index other) {
+        });
+    if (!found) return std::nullopt;
+    return Diagnosis{"query rows identical", *found};
+  }
+
+  std::optional<Diagnosis> identical_heads() const {
+    const auto found = held_elsewhere(
+        [&](Index r) {
+          std::vector<Index> others;
+          for (int h = 0; h < launch_.problem.heads; ++h) others.push_back(r - address(r).head + h);
+          return others;
+        },
+        [&](Index r, Index other) {
           return fmt::format("{}: holds the row of head {}", where(r), address(other).head);
-        }))
-      return Diagnosis{"heads identical", example};
-    return std::nullopt;
+        });
+    if (!found) return std::nullopt;
+    return Diagnosis{"heads identical", *found};
   }
 
   /// The map from positions to the positions whose row they hold, where it has a name.

@@ -122,7 +122,9 @@ class Catalogue {
     query_of_another_position();
     page_table();
     causal_bounds();
+    merges();
     scales();
+    last_split();
     partial_last_tile();
     splits();
     past_the_end();
@@ -155,7 +157,7 @@ class Catalogue {
     defects_.push_back(
         {"query rows identical", [](const Witness& w) { return w.home->request.q_len; },
          [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int p, bool with_lse) {
-           if (p == w.position()) return false;
+           if (p == w.position() || w.visible() <= 0) return false;
            const MlaRequest& request = w.home->request;
            const Index row = Index{p} * request.heads + request.head(w.row);
            const Vector dots = w.home->keys.topRows(w.visible()) * request.q.row(row).transpose();
@@ -264,6 +266,25 @@ class Catalogue {
           [f](const Witness&, int) {
             return fmt::format("scores times {:.6g}, output times {:.6g}", f.score, f.out);
           });
+  }
+
+  // The split with the highest number. Where it is a partial last tile as well, the two defects cannot be
+  // told apart; of all results with a forgotten split such are the greater part.
+  void last_split() {
+    const int splits = launch_.problem.num_splits;
+    if (splits < 2) return;
+    add(
+        "one split missing", count(static_cast<int>(tile_sizes.size())),
+        [scales = scales_, splits](const Witness& w, int variant) -> std::optional<Imagined> {
+          const Index unit = tile_sizes[static_cast<std::size_t>(variant)];
+          const Index tiles = (w.home->request.kv_len + unit - 1) / unit;
+          const Index first = (tiles + splits - 1) / splits * (splits - 1) * unit;
+          return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
+        },
+        [splits](const Witness&, int variant) {
+          return fmt::format("the last of {} in units of {}", splits,
+                             tile_sizes[static_cast<std::size_t>(variant)]);
+        });
   }
 
   // A number of tiles that was rounded down. A full last tile may be a split as well: splits are asked first.
@@ -393,7 +414,10 @@ class Catalogue {
           "byte offsets modulo 2^32");
   }
 
-  void splits() {
+  // Partials are weighted by L^beta in place of L = exp(lse): log2 e when an lse in base 2 is merged as a
+  // natural one, ln 2 the other way round, 0 when the lse is not looked at. The keys of a split then weigh
+  // L^(beta - 1) more, and the merged lse is that of these weights.
+  void merges() {
     const int splits = launch_.problem.num_splits;
     if (splits < 2) return;
     const int page_size = launch_.problem.page_size;
@@ -403,25 +427,6 @@ class Catalogue {
       if (way >= static_cast<int>(found.size())) return std::nullopt;
       return std::move(found[static_cast<std::size_t>(way)]);
     };
-    const auto split_defect = [&](const char* text, double offset) {
-      add(
-          text, count(ways * splits),
-          [scales = scales_, partition_of, splits, offset](const Witness& w,
-                                                           int variant) -> std::optional<Imagined> {
-            const auto partition = partition_of(w, variant / splits);
-            if (!partition) return std::nullopt;
-            const int split = variant % splits;
-            return with_group(w, scales, offset, [&](Index j) { return partition->split_of(j) == split; });
-          },
-          [partition_of, splits](const Witness& w, int variant) {
-            const auto partition = partition_of(w, variant / splits);
-            return fmt::format("split {} of {}", variant % splits, partition ? partition->text : "?");
-          });
-    };
-    split_defect("one split missing", -infinity);
-    // Partials weighted by L^beta in place of L = exp(lse): log2 e when an lse in base 2 is merged as a
-    // natural one, ln 2 the other way round, 0 when the lse is not looked at. The keys of a split then weigh
-    // L^(beta - 1) more.
     const auto merged_with = [&](const char* text, double beta, bool lse_follows) {
       add(
           text, count(ways),
@@ -452,9 +457,37 @@ class Catalogue {
           },
           lse_follows);
     };
-    merged_with("lse base 2 merged as natural", log2_e, false);
+    merged_with("lse base 2 merged as natural", log2_e, true);
     merged_with("natural lse merged as base 2", 1 / log2_e, false);
     merged_with("splits merged without their lse", 0, false);
+  }
+
+  void splits() {
+    const int splits = launch_.problem.num_splits;
+    if (splits < 2) return;
+    const int page_size = launch_.problem.page_size;
+    const int ways = static_cast<int>(partitions(1024, splits, page_size).size()) + 6;
+    const auto partition_of = [splits, page_size](const Witness& w, int way) -> std::optional<Partition> {
+      auto found = partitions(w.home->request.kv_len, splits, page_size);
+      if (way >= static_cast<int>(found.size())) return std::nullopt;
+      return std::move(found[static_cast<std::size_t>(way)]);
+    };
+    const auto split_defect = [&](const char* text, double offset) {
+      add(
+          text, count(ways * splits),
+          [scales = scales_, partition_of, splits, offset](const Witness& w,
+                                                           int variant) -> std::optional<Imagined> {
+            const auto partition = partition_of(w, variant / splits);
+            if (!partition) return std::nullopt;
+            const int split = variant % splits;
+            return with_group(w, scales, offset, [&](Index j) { return partition->split_of(j) == split; });
+          },
+          [partition_of, splits](const Witness& w, int variant) {
+            const auto partition = partition_of(w, variant / splits);
+            return fmt::format("split {} of {}", variant % splits, partition ? partition->text : "?");
+          });
+    };
+    split_defect("one split missing", -infinity);
     split_defect("one split counted twice", std::log(2.0));
   }
 
@@ -640,16 +673,6 @@ std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch
 std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
                                        const PrecisionProfile& profile, bool over_reads) {
   return Catalogue(launch, rules, profile, over_reads).all();
-}
-
-bool may_lie_in_one_split(const Witness& w, int splits, int page_size) {
-  if (w.visible() <= 0) return true;
-  for (const Partition& partition : partitions(w.home->request.kv_len, splits, page_size)) {
-    bool one = true;
-    for (int j = 1; j < w.visible() && one; ++j) one = partition.split_of(j) == partition.split_of(0);
-    if (one) return true;
-  }
-  return false;
 }
 
 }  // namespace attest::oracle

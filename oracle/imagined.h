@@ -76,9 +76,6 @@ struct Defect {
 std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
                                        const PrecisionProfile& profile, bool over_reads);
 
-/// Whether some way of cutting the keys into splits leaves all that the witness sees in one of them.
-bool may_lie_in_one_split(const Witness& w, int splits, int page_size);
-
 /// Loads a request with the keys beyond its end and the sampled columns of V.
 std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch, int index,
                                                          const std::vector<int>& columns);

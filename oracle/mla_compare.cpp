@@ -165,7 +165,7 @@ RowResult compare_row(std::span<const double> y, const double* lse,
             ++result.failing_elements;
           }
       if (lse != nullptr && !std::isnan(rules.lse_empty) && *lse != rules.lse_empty) {
-        if (result.failed == Stage::none) fail_class(-1);
+        result.failed = Stage::data_class;
         result.lse_used = infinity;
       }
       return result;
