@@ -5,6 +5,8 @@
 // CDNA3 Instruction Set Architecture", chapter 12: logic, shifts, bit fields and counts set SCC to (result !=
 // 0), additions to the carry or the signed overflow, moves, multiplications, bit searches, packing and s_bfm
 // leave it alone.
+//
+// A lambda with a > in it stands in parentheses: g++ 12 takes the > for the end of the template arguments.
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -220,9 +222,9 @@ Handler sop1(const Instruction& i) {
     case Op::s_flbit_i32_i64:
       return unary<u64, Scc::keep, [](u64 a) { return sign_run(a); }>(i);
     case Op::s_sext_i32_i8:
-      return unary<u32, Scc::keep, [](u32 a) { return i32{static_cast<std::int8_t>(a)}; }>(i);
+      return unary<u32, Scc::keep, ([](u32 a) { return i32{static_cast<std::int8_t>(a)}; })>(i);
     case Op::s_sext_i32_i16:
-      return unary<u32, Scc::keep, [](u32 a) { return i32{static_cast<std::int16_t>(a)}; }>(i);
+      return unary<u32, Scc::keep, ([](u32 a) { return i32{static_cast<std::int16_t>(a)}; })>(i);
     case Op::s_bitset0_b32:
       return [](Wave& w, const Instruction& n) { w.sgpr[n.dst] &= ~(1u << (read32<true>(w, n, 0) & 31)); };
     case Op::s_bitset1_b32:
@@ -240,7 +242,7 @@ Handler sop1(const Instruction& i) {
     case Op::s_quadmask_b64:
       return unary<u64, Scc::nonzero, [](u64 a) { return quad_mask(a); }>(i);
     case Op::s_abs_i32:
-      return unary<u32, Scc::nonzero, [](u32 a) { return a >> 31 != 0 ? 0u - a : a; }>(i);
+      return unary<u32, Scc::nonzero, ([](u32 a) { return a >> 31 != 0 ? 0u - a : a; })>(i);
     case Op::s_bitreplicate_b64_b32:
       return unary<u32, Scc::keep, [](u32 a) { return spread(a); }>(i);
     default:
@@ -263,29 +265,29 @@ Handler sop2(const Instruction& i) {
         return a - b;
       }>(i);
     case Op::s_add_i32:
-      return carrying<u32, [](u32 a, u32 b, u32& scc) {
-        const u32 r = a + b;
-        scc = ((a ^ r) & (b ^ r)) >> 31;
-        return r;
-      }>(i);
+      return carrying<u32, ([](u32 a, u32 b, u32& scc) {
+                        const u32 r = a + b;
+                        scc = ((a ^ r) & (b ^ r)) >> 31;
+                        return r;
+                      })>(i);
     case Op::s_sub_i32:
-      return carrying<u32, [](u32 a, u32 b, u32& scc) {
-        const u32 r = a - b;
-        scc = ((a ^ b) & (a ^ r)) >> 31;
-        return r;
-      }>(i);
+      return carrying<u32, ([](u32 a, u32 b, u32& scc) {
+                        const u32 r = a - b;
+                        scc = ((a ^ b) & (a ^ r)) >> 31;
+                        return r;
+                      })>(i);
     case Op::s_addc_u32:
-      return carrying<u32, [](u32 a, u32 b, u32& scc) {
-        const u64 r = u64{a} + b + scc;
-        scc = r >> 32 != 0;
-        return static_cast<u32>(r);
-      }>(i);
+      return carrying<u32, ([](u32 a, u32 b, u32& scc) {
+                        const u64 r = u64{a} + b + scc;
+                        scc = r >> 32 != 0;
+                        return static_cast<u32>(r);
+                      })>(i);
     case Op::s_subb_u32:
-      return carrying<u32, [](u32 a, u32 b, u32& scc) {
-        const u64 s = u64{b} + scc;
-        scc = s > a;
-        return static_cast<u32>(a - s);
-      }>(i);
+      return carrying<u32, ([](u32 a, u32 b, u32& scc) {
+                        const u64 s = u64{b} + scc;
+                        scc = s > a;
+                        return static_cast<u32>(a - s);
+                      })>(i);
     case Op::s_min_i32:
       return carrying<i32, [](i32 a, i32 b, u32& scc) {
         scc = a < b;
@@ -297,15 +299,15 @@ Handler sop2(const Instruction& i) {
         return scc != 0 ? a : b;
       }>(i);
     case Op::s_max_i32:
-      return carrying<i32, [](i32 a, i32 b, u32& scc) {
-        scc = a >= b;
-        return scc != 0 ? a : b;
-      }>(i);
+      return carrying<i32, ([](i32 a, i32 b, u32& scc) {
+                        scc = a >= b;
+                        return scc != 0 ? a : b;
+                      })>(i);
     case Op::s_max_u32:
-      return carrying<u32, [](u32 a, u32 b, u32& scc) {
-        scc = a >= b;
-        return scc != 0 ? a : b;
-      }>(i);
+      return carrying<u32, ([](u32 a, u32 b, u32& scc) {
+                        scc = a >= b;
+                        return scc != 0 ? a : b;
+                      })>(i);
     case Op::s_cselect_b32:
       return carrying<u32, [](u32 a, u32 b, u32& scc) { return scc != 0 ? a : b; }>(i);
     case Op::s_cselect_b64:
@@ -347,17 +349,17 @@ Handler sop2(const Instruction& i) {
     case Op::s_lshl_b64:
       return binary<u64, u32, nonzero, [](u64 a, u32 b) { return a << (b & 63); }>(i);
     case Op::s_lshr_b32:
-      return binary<u32, u32, nonzero, [](u32 a, u32 b) { return a >> (b & 31); }>(i);
+      return binary<u32, u32, nonzero, ([](u32 a, u32 b) { return a >> (b & 31); })>(i);
     case Op::s_lshr_b64:
-      return binary<u64, u32, nonzero, [](u64 a, u32 b) { return a >> (b & 63); }>(i);
+      return binary<u64, u32, nonzero, ([](u64 a, u32 b) { return a >> (b & 63); })>(i);
     case Op::s_ashr_i32:
-      return binary<i32, u32, nonzero, [](i32 a, u32 b) { return a >> (b & 31); }>(i);
+      return binary<i32, u32, nonzero, ([](i32 a, u32 b) { return a >> (b & 31); })>(i);
     case Op::s_ashr_i64:
-      return binary<i64, u32, nonzero, [](i64 a, u32 b) { return a >> (b & 63); }>(i);
+      return binary<i64, u32, nonzero, ([](i64 a, u32 b) { return a >> (b & 63); })>(i);
     case Op::s_bfm_b32:
-      return binary<u32, u32, keep, [](u32 a, u32 b) { return low_bits<u32>(a & 31) << (b & 31); }>(i);
+      return binary<u32, u32, keep, ([](u32 a, u32 b) { return low_bits<u32>(a & 31) << (b & 31); })>(i);
     case Op::s_bfm_b64:
-      return binary<u32, u32, keep, [](u32 a, u32 b) { return low_bits<u64>(a & 63) << (b & 63); }>(i);
+      return binary<u32, u32, keep, ([](u32 a, u32 b) { return low_bits<u64>(a & 63) << (b & 63); })>(i);
     case Op::s_mul_i32:
       return binary<u32, u32, keep, [](u32 a, u32 b) { return a * b; }>(i);
     case Op::s_bfe_u32:
@@ -367,16 +369,17 @@ Handler sop2(const Instruction& i) {
     case Op::s_bfe_u64:
       return binary<u64, u32, nonzero, [](u64 a, u32 b) { return field_unsigned(a, b); }>(i);
     case Op::s_bfe_i64:
-      return binary<i64, u32, nonzero, [](i64 a, u32 b) { return field_signed(static_cast<u64>(a), b); }>(i);
+      return binary<i64, u32, nonzero, ([](i64 a, u32 b) { return field_signed(static_cast<u64>(a), b); })>(
+          i);
     case Op::s_absdiff_i32:
-      return binary<u32, u32, nonzero, [](u32 a, u32 b) {
-        const u32 d = a - b;
-        return d >> 31 != 0 ? 0u - d : d;
-      }>(i);
+      return binary<u32, u32, nonzero, ([](u32 a, u32 b) {
+                      const u32 d = a - b;
+                      return d >> 31 != 0 ? 0u - d : d;
+                    })>(i);
     case Op::s_mul_hi_u32:
-      return binary<u32, u32, keep, [](u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); }>(i);
+      return binary<u32, u32, keep, ([](u32 a, u32 b) { return static_cast<u32>(u64{a} * b >> 32); })>(i);
     case Op::s_mul_hi_i32:
-      return binary<i32, i32, keep, [](i32 a, i32 b) { return static_cast<i32>(i64{a} * b >> 32); }>(i);
+      return binary<i32, i32, keep, ([](i32 a, i32 b) { return static_cast<i32>(i64{a} * b >> 32); })>(i);
     case Op::s_lshl1_add_u32:
       return carrying<u32, shift_add<1>>(i);
     case Op::s_lshl2_add_u32:
@@ -390,7 +393,7 @@ Handler sop2(const Instruction& i) {
     case Op::s_pack_lh_b32_b16:
       return binary<u32, u32, keep, [](u32 a, u32 b) { return (a & 0xffff) | (b & 0xffff0000); }>(i);
     case Op::s_pack_hh_b32_b16:
-      return binary<u32, u32, keep, [](u32 a, u32 b) { return a >> 16 | (b & 0xffff0000); }>(i);
+      return binary<u32, u32, keep, ([](u32 a, u32 b) { return a >> 16 | (b & 0xffff0000); })>(i);
     default:
       return nullptr;
   }
@@ -425,13 +428,13 @@ Handler sopc(const Instruction& i) {
     case Op::s_cmp_lg_u64:
       return compare<u64, u64, different>(i);
     case Op::s_bitcmp0_b32:
-      return compare<u32, u32, [](u32 a, u32 b) { return (a >> (b & 31) & 1) == 0; }>(i);
+      return compare<u32, u32, ([](u32 a, u32 b) { return (a >> (b & 31) & 1) == 0; })>(i);
     case Op::s_bitcmp1_b32:
-      return compare<u32, u32, [](u32 a, u32 b) { return (a >> (b & 31) & 1) != 0; }>(i);
+      return compare<u32, u32, ([](u32 a, u32 b) { return (a >> (b & 31) & 1) != 0; })>(i);
     case Op::s_bitcmp0_b64:
-      return compare<u64, u32, [](u64 a, u32 b) { return (a >> (b & 63) & 1) == 0; }>(i);
+      return compare<u64, u32, ([](u64 a, u32 b) { return (a >> (b & 63) & 1) == 0; })>(i);
     case Op::s_bitcmp1_b64:
-      return compare<u64, u32, [](u64 a, u32 b) { return (a >> (b & 63) & 1) != 0; }>(i);
+      return compare<u64, u32, ([](u64 a, u32 b) { return (a >> (b & 63) & 1) != 0; })>(i);
     default:
       return nullptr;
   }

@@ -179,7 +179,7 @@ class Random {
 /// A bit field of the first two dwords. Kinds say what to aim at; every kind is also 0 or anything now and
 /// then.
 struct Field {
-  enum Kind { any, source9, vector9, source8, saddr } kind;
+  enum Kind { any, source9, vector9, source8, register8, saddr } kind;
   unsigned low, bits;
 };
 struct Format {
@@ -192,9 +192,9 @@ struct Format {
 
 const std::vector<Format>& formats() {
   using F = Field;
-  const std::vector<F> vop3 = {{F::any, 0, 8},      {F::any, 8, 3},      {F::any, 11, 4},
-                               {F::any, 15, 1},     {F::source9, 32, 9}, {F::source9, 41, 9},
-                               {F::source9, 50, 9}, {F::any, 59, 2},     {F::any, 61, 3}};
+  const std::vector<F> vop3 = {{F::register8, 0, 8}, {F::any, 8, 3},      {F::any, 11, 4},
+                               {F::any, 15, 1},      {F::source9, 32, 9}, {F::source9, 41, 9},
+                               {F::source9, 50, 9},  {F::any, 59, 2},     {F::any, 61, 3}};
   const std::vector<F> flat = {{F::any, 0, 13}, {F::any, 13, 1}, {F::any, 16, 1}, {F::any, 17, 1},
                                {F::any, 25, 1}, {F::any, 32, 8}, {F::any, 40, 8}, {F::saddr, 48, 7},
                                {F::any, 55, 1}, {F::any, 56, 8}};
@@ -209,7 +209,7 @@ const std::vector<Format>& formats() {
        400},
       {"SOPC", 0xbf000000, 16, 7, {{F::source8, 0, 8}, {F::source8, 8, 8}, {F::any, 32, 32}}, 200},
       {"SOPK", 0xb0000000, 23, 5, {{F::any, 0, 16}, {F::source8, 16, 7}, {F::any, 32, 32}}, 2000},
-      {"SOPP", 0xbf800000, 16, 7, {{F::any, 0, 4}, {F::any, 4, 4}, {F::any, 8, 4}, {F::any, 12, 4}}, 2000},
+      {"SOPP", 0xbf800000, 16, 7, {{F::any, 0, 4}, {F::any, 4, 4}, {F::any, 8, 4}, {F::any, 12, 4}}, 600},
       {"SMEM",
        0xc0000000,
        18,
@@ -225,10 +225,10 @@ const std::vector<Format>& formats() {
         {F::any, 53, 4},
         {F::source8, 57, 7}},
        400},
-      {"VOP1", 0x7e000000, 9, 8, {{F::source9, 0, 9}, {F::any, 17, 8}, {F::any, 32, 32}}, 800},
+      {"VOP1", 0x7e000000, 9, 8, {{F::source9, 0, 9}, {F::any, 17, 8}, {F::any, 32, 32}}, 500},
       {"VOP2", 0x00000000, 25, 6, vop, 2000},
       {"VOPC", 0x7c000000, 17, 8, {{F::source9, 0, 9}, {F::any, 9, 8}, {F::any, 32, 32}}, 400},
-      {"VOP3", 0xd0000000, 16, 10, vop3, 500},
+      {"VOP3", 0xd0000000, 16, 10, vop3, 300},
       {"MAI",
        0xd3800000,
        16,
@@ -329,6 +329,8 @@ std::uint32_t draw(Random& random, const Field& field) {
         default:
           return random.below(104);
       }
+    case Field::register8:  // one that exists as v and as s
+      return anything & (random.below(2) == 0 ? 0x3f : 0xff);
     case Field::saddr:
       return random.below(3) == 0 ? anything : 0x7f;
     case Field::any:
@@ -359,7 +361,9 @@ std::uint32_t draw_extension(Random& random, bool sdwa) {
 
 Words draw(Random& random, const Format& format, std::uint32_t number) {
   std::uint64_t w = format.fixed | std::uint64_t{number} << format.number_low;
-  for (const Field& field : format.fields) w |= std::uint64_t{draw(random, field)} << field.low;
+  const bool sparse = random.below(8) == 0;  // for operations that want nearly all fields zero
+  for (const Field& field : format.fields)
+    if (!sparse || random.below(16) == 0) w |= std::uint64_t{draw(random, field)} << field.low;
   Words words = {static_cast<std::uint32_t>(w), static_cast<std::uint32_t>(w >> 32), random()};
   const std::uint32_t source = words[0] & 0x1ff;
   if (words[0] >> 31 == 0 && (source == 249 || source == 250))
@@ -445,10 +449,10 @@ TEST_CASE("Every number of every encoding agrees with LLVM") {
 TEST_CASE("Random words agree with LLVM") {
   Judge judge;
   Random random(1);
-  for (int n = 0; n < 1'000'000; ++n) judge({random(), random(), random()});
+  for (int n = 0; n < 500'000; ++n) judge({random(), random(), random()});
   require_agreement(judge);
-  CHECK(judge.accepted > 100'000);
-  CHECK(judge.refused > 100'000);
+  CHECK(judge.accepted > 50'000);
+  CHECK(judge.refused > 50'000);
 }
 
 TEST_CASE("Truncated code agrees with LLVM") {
