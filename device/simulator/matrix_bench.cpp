@@ -162,25 +162,29 @@ void mfma(benchmark::State& state, Op op, SimdLevel level, Data data, bool model
   }
   const sim::Handler run =
       model ? model_handler(chain[1], default_sum_rule) : handler(chain[1], level, default_sum_rule);
-  double peak = 0, peaks = 0, seconds = 0;
-  std::int64_t chains = 0;
+  // Medians over pairs of a peak and a run.
+  const double flop = 2.0 * form.m * form.n * form.k * form.blocks * tiles;
+  std::vector<double> peaks, rates, shares;
   for (auto _ : state) {
-    peak += fma_rate();
-    ++peaks;
+    const double peak = fma_rate();
+    const int repeats = model ? 1 : 20;
     const double start = now();
-    for (int repeat = 0; repeat < (model ? 1 : 20); ++repeat) {
+    for (int repeat = 0; repeat < repeats; ++repeat)
       for (const sim::Instruction& instruction : chain) run(wave, instruction);
-      ++chains;
-    }
     const double elapsed = now() - start;
-    seconds += elapsed;
     state.SetIterationTime(elapsed);
+    peaks.push_back(peak);
+    rates.push_back(flop * repeats / elapsed);
+    shares.push_back(peak > 0 ? rates.back() / peak : 0);
   }
-  const double flop = 2.0 * form.m * form.n * form.k * form.blocks * tiles * static_cast<double>(chains);
-  state.counters["mfma_flop_per_s"] = flop / seconds;
-  state.counters["fma_flop_per_s"] = peak / peaks;
-  if (peak > 0) state.counters["share_of_fma_peak"] = flop / seconds / (peak / peaks);
-  state.counters["ns_per_instruction"] = seconds / static_cast<double>(chains) / tiles * 1e9;
+  const auto median = [](std::vector<double>& x) {
+    std::nth_element(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(x.size() / 2), x.end());
+    return x[x.size() / 2];
+  };
+  state.counters["mfma_flop_per_s"] = median(rates);
+  state.counters["fma_flop_per_s"] = median(peaks);
+  state.counters["share_of_fma_peak"] = median(shares);
+  state.counters["ns_per_instruction"] = flop / tiles / median(rates) * 1e9;
 }
 
 void add(const char* level_name, SimdLevel level) {

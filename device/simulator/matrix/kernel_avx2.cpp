@@ -17,6 +17,7 @@ struct Avx2 {
   static F load_float(const float* at) { return _mm256_loadu_ps(at); }
   static void store(void* at, I x) { _mm256_storeu_si256(static_cast<__m256i*>(at), x); }
   static I set1(int x) { return _mm256_set1_epi32(x); }
+  static I one() { return set1(1); }
   static F set1_float(float x) { return _mm256_set1_ps(x); }
   static F as_float(I x) { return _mm256_castsi256_ps(x); }
   static I as_int(F x) { return _mm256_castps_si256(x); }

@@ -17,6 +17,12 @@ struct Avx512 {
   static F load_float(const float* at) { return _mm512_loadu_ps(at); }
   static void store(void* at, I x) { _mm512_storeu_si512(at, x); }
   static I set1(int x) { return _mm512_set1_epi32(x); }
+  /// A one the compiler does not recognise: it would turn min(x, 1) into a slower comparison.
+  static I one() {
+    I x = set1(1);
+    asm("" : "+v"(x));
+    return x;
+  }
   static F set1_float(float x) { return _mm512_set1_ps(x); }
   static F as_float(I x) { return _mm512_castsi512_ps(x); }
   static I as_int(F x) { return _mm512_castps_si512(x); }

@@ -159,7 +159,7 @@ inline typename V::I join(typename V::I sum, typename V::I e, typename V::I c_bi
   const I lost = V::sllv(sum, V::sub(V::set1(32), h));
   const I kept =
       rule == SumRule::renormalised ? V::srlv(lost, V::dropped_bits(t)) : V::template srl<30>(lost);
-  t = V::or_(t, V::min_u(kept, V::set1(1)));
+  t = V::or_(t, V::min_u(kept, V::one()));
   return V::as_int(V::mul(V::from_int(t), V::as_float(V::add(u, V::set1((127 - 24 + prescale) << 23)))));
 }
 
@@ -184,20 +184,27 @@ inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPa
         for (int k = 0; k < L; ++k) bk[k] = V::load_float(&b.value[block][s + k][j]);
         for (int k = 0; k < L / 2; ++k) eb[k] = V::load(&b.exponents[block][(s + k * 2) / 2][j]);
         const std::uint32_t* from = s == 0 ? c : d;
+        alignas(64) std::int32_t largest[M][V::width], sums[M][V::width];
         for (int i = 0; i < M; ++i) {
           I e = V::add16(eb[0], V::set1(a.exponents[block][s / 2][i]));
           for (int k = 1; k < L / 2; ++k)
             e = V::max16(e, V::add16(eb[k], V::set1(a.exponents[block][s / 2 + k][i])));
-          e = V::max(V::and_(V::max16(e, V::template sll<16>(e)), upper), clamp);
-          const I shift = V::sub(top, e);
+          V::store(largest[i], V::max(V::and_(V::max16(e, V::template sll<16>(e)), upper), clamp));
+        }
+        for (int i = 0; i < M; ++i) {
+          const I shift = V::sub(top, V::load(largest[i]));
           I even = product<V>(V::set1_float(a.value[block][s][i]), bk[0], shift);
           I odd = product<V>(V::set1_float(a.value[block][s + 1][i]), bk[1], shift);
           for (int k = 2; k < L; k += 2) {
             even = V::add(even, product<V>(V::set1_float(a.value[block][s + k][i]), bk[k], shift));
             odd = V::add(odd, product<V>(V::set1_float(a.value[block][s + k + 1][i]), bk[k + 1], shift));
           }
+          V::store(sums[i], V::add(even, odd));
+        }
+        for (int i = 0; i < M; ++i) {
           const int at = row_offset<M>(block, i) + j;
-          V::store(d + at, join<V, rule, false>(V::add(even, odd), e, V::load(from + at), prescale));
+          V::store(d + at,
+                   join<V, rule, false>(V::load(sums[i]), V::load(largest[i]), V::load(from + at), prescale));
         }
       }
 }
@@ -209,7 +216,8 @@ inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowP
   using I = typename V::I;
   using F = typename V::F;
   constexpr int L = 16;
-  const I clamp = V::set1(exponent_floor * (1 << 23)), top = V::set1(24 << 23);
+  const I clamp = V::set1(exponent_floor * (1 << 23)), top = V::set1(24 << 23),
+          upper = V::set1(static_cast<int>(0xff000000u));
   for (int block = 0; block < Blocks; ++block)
     for (int s = 0; s < K; s += L)
       for (int j = 0; j < M; j += V::width) {
@@ -218,15 +226,17 @@ inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowP
         for (int k = 0; k < L; ++k) bk[k] = V::load_float(&b.value[block][s + k][j]);
         for (int k = 0; k < L / 4; ++k) eb[k] = V::load(&b.exponents[block][s / 4 + k][j]);
         const std::uint32_t* from = s == 0 ? c : d;
+        alignas(64) std::int32_t largest_even[M][V::width], largest_odd[M][V::width], sums[M][V::width];
         for (int i = 0; i < M; ++i) {
           I e = V::add8(eb[0], V::set1(a.exponents[block][s / 4][i]));
           for (int k = 1; k < L / 4; ++k)
             e = V::max8(e, V::add8(eb[k], V::set1(a.exponents[block][s / 4 + k][i])));
           e = V::max8(e, V::template srl<16>(e));
-          const I e_even = V::max(V::template sra<1>(V::template sll<24>(e)), clamp);
-          const I e_odd = V::max(
-              V::template sra<1>(V::and_(V::template sll<16>(e), V::set1(static_cast<int>(0xff000000u)))),
-              clamp);
+          V::store(largest_even[i], V::max(V::template sra<1>(V::template sll<24>(e)), clamp));
+          V::store(largest_odd[i], V::max(V::template sra<1>(V::and_(V::template sll<16>(e), upper)), clamp));
+        }
+        for (int i = 0; i < M; ++i) {
+          const I e_even = V::load(largest_even[i]), e_odd = V::load(largest_odd[i]);
           const I shift_even = V::sub(top, e_even), shift_odd = V::sub(top, e_odd);
           I even = product<V>(V::set1_float(a.value[block][s][i]), bk[0], shift_even);
           I odd = product<V>(V::set1_float(a.value[block][s + 1][i]), bk[1], shift_odd);
@@ -235,10 +245,14 @@ inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowP
             odd = V::add(odd, product<V>(V::set1_float(a.value[block][s + k + 1][i]), bk[k + 1], shift_odd));
           }
           const I larger = V::max(e_even, e_odd);
-          const I sum = V::add(V::srav(even, V::template srl<23>(V::sub(larger, e_even))),
-                               V::srav(odd, V::template srl<23>(V::sub(larger, e_odd))));
+          V::store(largest_even[i], larger);
+          V::store(sums[i], V::add(V::srav(even, V::template srl<23>(V::sub(larger, e_even))),
+                                   V::srav(odd, V::template srl<23>(V::sub(larger, e_odd)))));
+        }
+        for (int i = 0; i < M; ++i) {
           const int at = row_offset<M>(block, i) + j;
-          V::store(d + at, join<V, rule, true>(sum, larger, V::load(from + at), prescale));
+          V::store(d + at, join<V, rule, true>(V::load(sums[i]), V::load(largest_even[i]), V::load(from + at),
+                                               prescale));
         }
       }
 }
