@@ -29,6 +29,8 @@ struct Avx2 {
   static I max(I x, I y) { return _mm256_max_epi32(x, y); }
   static I max_u(I x, I y) { return _mm256_max_epu32(x, y); }
   static I min_u(I x, I y) { return _mm256_min_epu32(x, y); }
+  static I min(I x, I y) { return _mm256_min_epi32(x, y); }
+  static I where(I mask, I yes, I no) { return _mm256_blendv_epi8(no, yes, mask); }
   static I greater(I x, I y) { return _mm256_cmpgt_epi32(x, y); }
   template <int n>
   static I sll(I x) {
@@ -65,6 +67,7 @@ struct Avx2 {
   }
 
   static F mul(F x, F y) { return _mm256_mul_ps(x, y); }
+  static F subtract(F x, F y) { return _mm256_sub_ps(x, y); }
   static F from_int(I x) { return _mm256_cvtepi32_ps(x); }
   static I truncate_to_int(F x) { return _mm256_cvttps_epi32(x); }
   static I floor_to_int(F x) { return _mm256_cvtps_epi32(_mm256_floor_ps(x)); }
@@ -74,6 +77,18 @@ struct Avx2 {
     const I from29 = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32((1 << 29) - 1));
     const I from30 = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32((1 << 30) - 1));
     return _mm256_sub_epi32(_mm256_sub_epi32(_mm256_set1_epi32(29), from29), from30);
+  }
+
+  /// x * 2^(e-24) with one rounding, overflow and subnormals as IEEE 754 has them.
+  static I scale_to_float(I x, I e) {
+    const I biased = add(e, set1(1023 - 24));
+    const __m128 low = scale_half(_mm256_castsi256_si128(x), _mm256_castsi256_si128(biased));
+    const __m128 high = scale_half(_mm256_extracti128_si256(x, 1), _mm256_extracti128_si256(biased, 1));
+    return _mm256_castps_si256(_mm256_set_m128(high, low));
+  }
+  static __m128 scale_half(__m128i x, __m128i biased) {
+    const __m256d scale = _mm256_castsi256_pd(_mm256_slli_epi64(_mm256_cvtepi32_epi64(biased), 52));
+    return _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_cvtepi32_pd(x), scale));
   }
 
   static int reduce_max16(I x) {

@@ -34,6 +34,8 @@ struct Avx512 {
   static I max(I x, I y) { return _mm512_max_epi32(x, y); }
   static I max_u(I x, I y) { return _mm512_max_epu32(x, y); }
   static I min_u(I x, I y) { return _mm512_min_epu32(x, y); }
+  static I min(I x, I y) { return _mm512_min_epi32(x, y); }
+  static I where(I mask, I yes, I no) { return _mm512_ternarylogic_epi32(mask, yes, no, 0xca); }
   static I greater(I x, I y) { return _mm512_movm_epi32(_mm512_cmpgt_epi32_mask(x, y)); }
   template <int n>
   static I sll(I x) {
@@ -70,6 +72,7 @@ struct Avx512 {
   }
 
   static F mul(F x, F y) { return _mm512_mul_ps(x, y); }
+  static F subtract(F x, F y) { return _mm512_sub_ps(x, y); }
   static F from_int(I x) { return _mm512_cvtepi32_ps(x); }
   static I truncate_to_int(F x) { return _mm512_cvttps_epi32(x); }
   static I floor_to_int(F x) {
@@ -78,6 +81,18 @@ struct Avx512 {
   /// 32 less the bits the rule keeps below T: 32 - lzcnt(abs(T)).
   static I dropped_bits(I t) {
     return _mm512_sub_epi32(_mm512_set1_epi32(32), _mm512_lzcnt_epi32(_mm512_abs_epi32(t)));
+  }
+
+  /// x * 2^(e-24) with one rounding, overflow and subnormals as IEEE 754 has them.
+  static I scale_to_float(I x, I e) {
+    const I biased = add(e, set1(1023 - 24));
+    const __m256 low = scale_half(_mm512_castsi512_si256(x), _mm512_castsi512_si256(biased));
+    const __m256 high = scale_half(_mm512_extracti64x4_epi64(x, 1), _mm512_extracti64x4_epi64(biased, 1));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_castps_si256(low)), _mm256_castps_si256(high), 1);
+  }
+  static __m256 scale_half(__m256i x, __m256i biased) {
+    const __m512d scale = _mm512_castsi512_pd(_mm512_slli_epi64(_mm512_cvtepi32_epi64(biased), 52));
+    return _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_cvtepi32_pd(x), scale));
   }
 
   static int reduce_max16(I x) {

@@ -20,6 +20,9 @@
 //   loses are L = sum << (32 - h), with the convention of the vector shifts that a count of 32 or more leaves
 //   nothing. The conversion of T to f32 is the only rounding.
 //
+// Rows are done in three passes, exponents, products, joins: one row's chain of dependent operations is long,
+// and a processor looks only so far ahead.
+//
 // What must hold, checked for a whole instruction before it starts, so that no f32 overflows and only results
 // that the rule calls zero vanish: no NaN or infinity; the largest possible product exponent Emax at most
 // 120, the smallest Emin at least -75, Emax - Emin at most 100; every c zero or with an exponent from P - 101
@@ -27,9 +30,18 @@
 // sign: B is scaled by 2^-P, P = Emax - 24, and P is taken back at the end. A lane without products has no E;
 // clamping at P - 102 keeps such an E below all c that pass, so that c goes through unchanged. Products of
 // later steps meet a c made by an earlier one: either zero, the old c, or a multiple of 2^(Emin - 24) >=
-// 2^-99.
+// 2^-99. f16, fp8 and bf8 cannot violate the bounds on exponents and use a fixed P.
 //
-// f16, fp8 and bf8 cannot violate the bounds on exponents and use a fixed P.
+// What the checks refuse, in order:
+//   exponents far apart (bf16)  the panels hold significands, in [1, 2), instead of values, and every product
+//   is scaled by
+//                               its own 2^(24-(E-e)); at E - e = 26 nothing is left. Seven operations instead
+//                               of four.
+//   c outside the bounds        joined with its significand, and scaled to the result in double (join_any).
+//   NaN and infinities          the instruction runs without them; a second pass over ones, zeros, NaN and
+//   infinities says
+//                               which results are NaN or infinite (around_specials).
+//   products of 2^128 (bf16)    kernel_plain.h.
 #pragma once
 
 #include "device/simulator/matrix/kernel_plain.h"
@@ -50,7 +62,17 @@ struct Window {
   int max, min;
 };
 
-template <class V, int M, int K, int Blocks>
+/// x * 2^-e(x) for finite x with a mantissa of 23 bits or less, where e of a subnormal or zero is -126.
+template <class V>
+inline typename V::I significand(typename V::I x) {
+  const auto normal = V::or_(V::and_(x, V::set1(static_cast<int>(0x807fffffu))), V::set1(0x3f800000));
+  const auto tiny = V::greater(V::set1(0x00800000), V::and_(x, V::set1(0x7f800000)));
+  const auto one = V::or_(V::and_(x, V::set1(static_cast<int>(0x80000000u))), V::set1(0x3f800000));
+  return V::as_int(V::subtract(V::as_float(normal), V::as_float(V::and_(one, tiny))));
+}
+
+/// Values, or significands: subnormals below one, zeros zero.
+template <class V, bool significands, int M, int K, int Blocks>
 inline Window unpack_bf16(const std::uint32_t* source, NarrowPanel<M, K, Blocks, 2>& panel) {
   using I = typename V::I;
   const I lowest = V::set1(static_cast<int>(0x80008000u)), highest = V::set1(0x7fff7fff);
@@ -64,8 +86,10 @@ inline Window unpack_bf16(const std::uint32_t* source, NarrowPanel<M, K, Blocks,
       const I marked = V::where_zero16(magnitude, lowest, exponent);
       max = V::max16(max, marked);
       min = V::min16(min, V::where_zero16(magnitude, highest, exponent));
-      V::store(&panel.value[block][k][i], V::template sll<16>(x));
-      V::store(&panel.value[block][k + 1][i], V::and_(x, V::set1(static_cast<int>(0xffff0000u))));
+      I low = V::template sll<16>(x), high = V::and_(x, V::set1(static_cast<int>(0xffff0000u)));
+      if constexpr (significands) low = significand<V>(low), high = significand<V>(high);
+      V::store(&panel.value[block][k][i], low);
+      V::store(&panel.value[block][k + 1][i], high);
       V::store(&panel.exponents[block][k / 2][i], marked);
     }
   });
@@ -164,12 +188,52 @@ inline typename V::I join(typename V::I sum, typename V::I e, typename V::I c_bi
 }
 
 template <class V>
+inline typename V::I no_product() {
+  return V::set1(-230 * (1 << 23));
+}
+
+/// As join, for every finite c and every e; no prescaling.
+template <class V, SumRule rule, bool drop_far_c>
+inline typename V::I join_wide(typename V::I sum, typename V::I e, typename V::I c_bits) {
+  using I = typename V::I;
+  const I field = V::and_(c_bits, V::set1(0x7f800000));
+  const I c_exponent = V::sub(V::max(field, V::set1(1 << 23)), V::set1(127 << 23));
+  const I u = V::max(e, V::sub(c_exponent, V::set1(5 << 23)));
+  const I h = V::template srl<23>(V::sub(u, e));
+  const I down = V::min(V::sub(u, c_exponent), V::set1(60 << 23));  // so far below, only the sign is left
+  I c = V::as_int(V::mul(V::as_float(significand<V>(c_bits)), V::as_float(V::sub(V::set1(151 << 23), down))));
+  if constexpr (drop_far_c) c = V::and_(c, V::greater(c_exponent, V::sub(e, V::set1((25 << 23) + 1))));
+  I t = V::add(V::srav(sum, h), V::floor_to_int(V::as_float(c)));
+  const I lost = V::sllv(sum, V::sub(V::set1(32), h));
+  I kept;
+  if constexpr (rule == SumRule::renormalised) {
+    const I subnormal = V::greater(V::set1(-130 * (1 << 23)), u);
+    kept = V::srlv(lost, V::max(V::dropped_bits(t), V::and_(subnormal, V::set1(30))));
+  } else {
+    kept = V::template srl<30>(lost);
+  }
+  t = V::or_(t, V::min_u(kept, V::one()));
+  // A step may have made an infinity of finite numbers; it stays.
+  const I infinite = V::greater(field, V::set1(0x7f7fffff));
+  return V::where(infinite, c_bits, V::scale_to_float(t, V::template sra<23>(u)));
+}
+
+/// As join, for every finite c.
+template <class V, SumRule rule, bool drop_far_c>
+inline typename V::I join_any(typename V::I sum, typename V::I e, typename V::I c_bits, int prescale) {
+  // Back to exponents before prescaling, and lanes without products below everything.
+  e = V::add(e, V::set1(prescale << 23));
+  e = V::where(V::greater(V::set1((exponent_floor + prescale) * (1 << 23) + 1), e), no_product<V>(), e);
+  return join_wide<V, rule, drop_far_c>(sum, e, c_bits);
+}
+
+template <class V>
 inline typename V::I product(typename V::F a, typename V::F b, typename V::I shift) {
   return V::truncate_to_int(V::as_float(V::add(V::as_int(V::mul(a, b)), shift)));
 }
 
 /// f16 and bf16: all steps of one instruction.
-template <class V, SumRule rule, int M, int K, int Blocks, int L>
+template <class V, SumRule rule, bool any_c, int L, int M, int K, int Blocks>
 inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPanel<M, K, Blocks, 2>& b,
                            int prescale, const std::uint32_t* c, std::uint32_t* d) {
   using I = typename V::I;
@@ -203,14 +267,63 @@ inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPa
         }
         for (int i = 0; i < M; ++i) {
           const int at = row_offset<M>(block, i) + j;
-          V::store(d + at,
-                   join<V, rule, false>(V::load(sums[i]), V::load(largest[i]), V::load(from + at), prescale));
+          const I sum = V::load(sums[i]), e = V::load(largest[i]), c_bits = V::load(from + at);
+          if constexpr (any_c)
+            V::store(d + at, join_any<V, rule, false>(sum, e, c_bits, prescale));
+          else
+            V::store(d + at, join<V, rule, false>(sum, e, c_bits, prescale));
+        }
+      }
+}
+
+/// bf16 with exponents far apart: the panels hold significands.
+template <class V, SumRule rule, int L, int M, int K, int Blocks>
+inline void multiply_wide(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPanel<M, K, Blocks, 2>& b,
+                          const std::uint32_t* c, std::uint32_t* d) {
+  using I = typename V::I;
+  using F = typename V::F;
+  // Upper halves of f32: 2^24 before its product's distance is taken off, and 2^-2, where nothing is left.
+  const I near = V::set1((127 + 24) * 0x00800080), far = V::set1((127 - 2) * 0x00800080);
+  const I upper = V::set1(static_cast<int>(0xffff0000u));
+  for (int block = 0; block < Blocks; ++block)
+    for (int s = 0; s < K; s += L)
+      for (int j = 0; j < M; j += V::width) {
+        const std::uint32_t* from = s == 0 ? c : d;
+        alignas(64) std::int32_t largest[M][V::width], sums[M][V::width];
+        for (int i = 0; i < M; ++i) {
+          I e = V::set1(static_cast<int>(0x80008000u));
+          for (int k = 0; k < L / 2; ++k)
+            e = V::max16(e, V::add16(V::load(&b.exponents[block][s / 2 + k][j]),
+                                     V::set1(a.exponents[block][s / 2 + k][i])));
+          const I high = V::and_(V::max16(e, V::template sll<16>(e)), upper);
+          V::store(largest[i], V::or_(high, V::template srl<16>(high)));
+        }
+        for (int i = 0; i < M; ++i) {
+          const I e = V::load(largest[i]);
+          I sum = V::set1(0);
+          for (int k = 0; k < L; k += 2) {
+            const I pair = V::add16(V::load(&b.exponents[block][(s + k) / 2][j]),
+                                    V::set1(a.exponents[block][(s + k) / 2][i]));
+            const I scale = V::max16(V::add16(V::subtract_saturated16(pair, e), near), far);
+            const F even =
+                V::mul(V::set1_float(a.value[block][s + k][i]), V::load_float(&b.value[block][s + k][j]));
+            const F odd = V::mul(V::set1_float(a.value[block][s + k + 1][i]),
+                                 V::load_float(&b.value[block][s + k + 1][j]));
+            sum = V::add(sum, V::truncate_to_int(V::mul(even, V::as_float(V::template sll<16>(scale)))));
+            sum = V::add(sum, V::truncate_to_int(V::mul(odd, V::as_float(V::and_(scale, upper)))));
+          }
+          V::store(sums[i], sum);
+        }
+        for (int i = 0; i < M; ++i) {
+          const int at = row_offset<M>(block, i) + j;
+          const I e = V::and_(V::load(largest[i]), upper);
+          V::store(d + at, join_wide<V, rule, false>(V::load(sums[i]), e, V::load(from + at)));
         }
       }
 }
 
 /// fp8 and bf8: steps of sixteen, in two groups.
-template <class V, SumRule rule, int M, int K, int Blocks>
+template <class V, SumRule rule, bool any_c, int M, int K, int Blocks>
 inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowPanel<M, K, Blocks, 4>& b,
                             int prescale, const std::uint32_t* c, std::uint32_t* d) {
   using I = typename V::I;
@@ -251,8 +364,11 @@ inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowP
         }
         for (int i = 0; i < M; ++i) {
           const int at = row_offset<M>(block, i) + j;
-          V::store(d + at, join<V, rule, true>(V::load(sums[i]), V::load(largest_even[i]), V::load(from + at),
-                                               prescale));
+          const I sum = V::load(sums[i]), e = V::load(largest_even[i]), c_bits = V::load(from + at);
+          if constexpr (any_c)
+            V::store(d + at, join_any<V, rule, true>(sum, e, c_bits, prescale));
+          else
+            V::store(d + at, join<V, rule, true>(sum, e, c_bits, prescale));
         }
       }
 }
@@ -269,39 +385,138 @@ inline void scale_down(NarrowPanel<M, K, Blocks, 2>& panel, int prescale) {
     V::store(exponents + i, V::subtract_saturated16(V::load(exponents + i), lower));
 }
 
-/// Executes the instruction and returns true, or returns false with D untouched.
+template <class V>
+inline bool finite_accumulators(const std::uint32_t* c, int count) {
+  typename V::I most = V::set1(0);
+  for (int at = 0; at < count; at += V::width)
+    most = V::max_u(most, V::and_(V::load(c + at), V::set1(0x7fffffff)));
+  return !V::any(V::greater(most, V::set1(0x7f7fffff)));
+}
+
+enum class Refused { no, special, too_large };
+
+/// Executes the instruction, or says why not and leaves D untouched.
 template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
-inline bool narrow(const Operands& o) {
+inline Refused narrow(const Operands& o) {
   constexpr int step = step_length(type_a) < K ? step_length(type_a) : K, count = M * M * Blocks;
   if constexpr (type_a == Element::bf16) {
     NarrowPanel<M, K, Blocks, 2> a, b;
-    const Window wa = unpack_bf16<V>(o.a, a), wb = unpack_bf16<V>(o.b, b);
+    const Window wa = unpack_bf16<V, false>(o.a, a), wb = unpack_bf16<V, false>(o.b, b);
     const int max = wa.max + wb.max, min = wa.min + wb.min;
     const int prescale = max > 24 ? max - 24 : 0;
-    if (wa.max > 127 || wb.max > 127 || max > 120 || min < -75 || max - min > 100 || wb.min - prescale < -126)
-      return false;
-    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
-    if (prescale > 0) scale_down<V>(b, prescale);
-    multiply_pairs<V, rule, M, K, Blocks, step>(a, b, prescale, o.c, o.d);
+    if (wa.max > 127 || wb.max > 127) return Refused::special;
+    if (max <= 120 && min >= -75 && max - min <= 100 && wb.min - prescale >= -126 &&
+        accumulators_within<V>(o.c, count, prescale - 101, 123)) {
+      if (prescale > 0) scale_down<V>(b, prescale);
+      multiply_pairs<V, rule, false, step>(a, b, prescale, o.c, o.d);
+      return Refused::no;
+    }
+    if (max > 126) return Refused::too_large;
+    if (!finite_accumulators<V>(o.c, count)) return Refused::special;
+    unpack_bf16<V, true>(o.a, a);
+    unpack_bf16<V, true>(o.b, b);
+    multiply_wide<V, rule, step>(a, b, o.c, o.d);
   } else if constexpr (type_a == Element::f16) {
     constexpr int prescale = 6;
-    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
     NarrowPanel<M, K, Blocks, 2> a, b;
-    if (!unpack_f16<V>(o.a, 0, a) || !unpack_f16<V>(o.b, prescale, b)) return false;
-    multiply_pairs<V, rule, M, K, Blocks, step>(a, b, prescale, o.c, o.d);
+    if (!unpack_f16<V>(o.a, 0, a) || !unpack_f16<V>(o.b, prescale, b)) return Refused::special;
+    if (accumulators_within<V>(o.c, count, prescale - 101, 123)) {
+      multiply_pairs<V, rule, false, step>(a, b, prescale, o.c, o.d);
+      return Refused::no;
+    }
+    if (!finite_accumulators<V>(o.c, count)) return Refused::special;
+    multiply_pairs<V, rule, true, step>(a, b, prescale, o.c, o.d);
   } else {
     constexpr int prescale = 8;
-    if (!accumulators_within<V>(o.c, count, prescale - 101, 123)) return false;
     NarrowPanel<M, K, Blocks, 4> a, b;
-    if (!unpack_8bit<V, type_a>(o.a, 0, a) || !unpack_8bit<V, type_b>(o.b, prescale, b)) return false;
-    multiply_groups<V, rule>(a, b, prescale, o.c, o.d);
+    if (!unpack_8bit<V, type_a>(o.a, 0, a) || !unpack_8bit<V, type_b>(o.b, prescale, b))
+      return Refused::special;
+    if (accumulators_within<V>(o.c, count, prescale - 101, 123)) {
+      multiply_groups<V, rule, false>(a, b, prescale, o.c, o.d);
+      return Refused::no;
+    }
+    if (!finite_accumulators<V>(o.c, count)) return Refused::special;
+    multiply_groups<V, rule, true>(a, b, prescale, o.c, o.d);
   }
-  return true;
+  return Refused::no;
+}
+
+/// An element's class as a number: its sign if it is finite, 0, or the infinity or NaN itself. Special
+/// elements leave a zero.
+template <Element type>
+inline float class_of(std::uint32_t raw, std::uint32_t* cleaned) {
+  constexpr int bits = bits_of(type);
+  constexpr std::uint32_t magnitude_mask = (1u << (bits - 1)) - 1;
+  constexpr std::uint32_t infinity = type == Element::bf16 ? 0x7f80u : type == Element::f16 ? 0x7c00u : ~0u;
+  const std::uint32_t magnitude = raw & magnitude_mask;
+  const bool special = is_8bit(type) ? raw == 0x80u : magnitude >= infinity;
+  *cleaned = special ? 0 : raw;
+  const std::uint32_t sign = raw >> (bits - 1) << 31;
+  if (special) return bits_to_float(magnitude == infinity ? 0x7f800000u | sign : 0x7fc00000u);
+  return magnitude == 0 ? 0.0f : bits_to_float(0x3f800000u | sign);
+}
+
+template <Element type, int M, int K, int Blocks>
+inline void classify(const std::uint32_t* source, std::uint32_t* cleaned, float (*classes)[K][M]) {
+  constexpr int bits = bits_of(type), per_word = 32 / bits;
+  for_each_run<M, K, Blocks, per_word>([&](int at, int block, int k) {
+    for (int i = 0; i < M; ++i) {
+      std::uint32_t word = 0;
+      for (int e = 0; e < per_word; ++e) {
+        std::uint32_t clean = 0;
+        classes[block][k + e][i] = class_of<type>(source[at + i] >> (bits * e) & ((1u << bits) - 1), &clean);
+        word |= clean << (bits * e);
+      }
+      cleaned[at + i] = word;
+    }
+  });
+}
+
+/// Runs `finite` on the instruction without its NaN and infinities, then puts in the results that they make.
+/// Where a result is infinite for another reason as well, the order of steps counts and kernel_plain.h
+/// decides.
+template <SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks, class Finite>
+void around_specials(const Operands& o, Finite finite) {
+  constexpr int registers_a = per_lane<M, K, Blocks> * bits_of(type_a) / 32, count = M * M * Blocks;
+  std::uint32_t a[registers_a * 64], b[registers_a * 64], c[count], clean_a[registers_a * 64],
+      clean_b[registers_a * 64], clean_c[count];
+  __builtin_memcpy(a, o.a, sizeof a);
+  __builtin_memcpy(b, o.b, sizeof b);
+  __builtin_memcpy(c, o.c, sizeof c);
+  alignas(64) float class_a[Blocks][K][M], class_b[Blocks][K][M];
+  classify<type_a, M, K, Blocks>(a, clean_a, class_a);
+  classify<type_b, M, K, Blocks>(b, clean_b, class_b);
+  for (int at = 0; at < count; ++at) clean_c[at] = (c[at] & 0x7f800000u) == 0x7f800000u ? 0 : c[at];
+  finite(Operands{clean_a, clean_b, clean_c, o.d, o.flush});
+  bool both = false;
+  for (int block = 0; block < Blocks; ++block)
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < M; j += columns) {
+        const int at = row_offset<M>(block, i) + j;
+        float sum[columns];
+        for (int l = 0; l < columns; ++l)
+          sum[l] = (c[at + l] & 0x7f800000u) == 0x7f800000u ? bits_to_float(c[at + l]) : 0.0f;
+        for (int k = 0; k < K; ++k)
+          for (int l = 0; l < columns; ++l) sum[l] += class_a[block][k][i] * class_b[block][k][j + l];
+        for (int l = 0; l < columns; ++l) {
+          const bool special = !(__builtin_fabsf(sum[l]) < __builtin_inff());
+          both |= special && (o.d[at + l] & 0x7f800000u) == 0x7f800000u;
+          const std::uint32_t bits = sum[l] == sum[l] ? float_to_bits(sum[l]) : 0x7fc00000u;
+          o.d[at + l] = special ? bits : o.d[at + l];
+        }
+      }
+  if (both) plain_kernel<rule, type_a, type_b, M, K, Blocks>({a, b, c, o.d, o.flush});
 }
 
 template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
 void narrow_kernel(const Operands& o) {
-  if (!narrow<V, rule, type_a, type_b, M, K, Blocks>(o)) plain_kernel<rule, type_a, type_b, M, K, Blocks>(o);
+  const auto without_specials = [](const Operands& finite) {
+    if (narrow<V, rule, type_a, type_b, M, K, Blocks>(finite) != Refused::no)
+      plain_kernel<rule, type_a, type_b, M, K, Blocks>(finite);
+  };
+  const Refused refused = narrow<V, rule, type_a, type_b, M, K, Blocks>(o);
+  if (refused == Refused::too_large) plain_kernel<rule, type_a, type_b, M, K, Blocks>(o);
+  if (refused == Refused::special) around_specials<rule, type_a, type_b, M, K, Blocks>(o, without_specials);
 }
 
 }  // namespace
