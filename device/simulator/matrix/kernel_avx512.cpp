@@ -104,22 +104,20 @@ struct Avx512 {
   static int reduce_min16(I x) { return -reduce_max16(_mm512_sub_epi16(_mm512_set1_epi16(-1), x)) - 1; }
 };
 
-template <SumRule rule>
 struct Narrow {
   template <Element a, Element b, int M, int K, int Blocks>
-  static Kernel rule_kernel() {
+  static Kernel kernel() {
     if constexpr (a == Element::xf32)
-      return plain_kernel<rule, a, b, M, K, Blocks>;
+      return plain_kernel<a, b, M, K, Blocks>;
     else
-      return narrow_kernel<Avx512, rule, a, b, M, K, Blocks>;
+      return narrow_kernel<Avx512, a, b, M, K, Blocks>;
   }
 };
 
 }  // namespace
 
-Kernel avx512_kernel(const KernelShape& shape, SumRule rule) {
-  return rule == SumRule::aligned ? find_kernel<Narrow<SumRule::aligned>, true>(shape)
-                                  : find_kernel<Narrow<SumRule::renormalised>, true>(shape);
+Kernel avx512_kernel(const KernelShape& shape) {
+  return find_kernel<Narrow, true>(shape);
 }
 
 }  // namespace attest::device::sim::matrix

@@ -4,19 +4,17 @@
 namespace attest::device::sim::matrix {
 namespace {
 
-template <SumRule rule>
 struct Plain {
   template <Element a, Element b, int M, int K, int Blocks>
-  static Kernel rule_kernel() {
-    return plain_kernel<rule, a, b, M, K, Blocks>;
+  static Kernel kernel() {
+    return plain_kernel<a, b, M, K, Blocks>;
   }
 };
 
 }  // namespace
 
-Kernel baseline_kernel(const KernelShape& shape, SumRule rule) {
-  return rule == SumRule::aligned ? find_kernel<Plain<SumRule::aligned>, false>(shape)
-                                  : find_kernel<Plain<SumRule::renormalised>, false>(shape);
+Kernel baseline_kernel(const KernelShape& shape) {
+  return find_kernel<Plain, false>(shape);
 }
 
 }  // namespace attest::device::sim::matrix

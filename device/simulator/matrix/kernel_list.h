@@ -14,7 +14,7 @@ template <class Pick, bool has_fma>
 Kernel find_kernel(const KernelShape& s) {
 #define ATTEST_SHAPE(A, B, M, K, BLOCKS)                                                    \
   if (s.a == Element::A && s.b == Element::B && s.m == M && s.k == K && s.blocks == BLOCKS) \
-    return Pick::template rule_kernel<Element::A, Element::B, M, K, BLOCKS>();
+    return Pick::template kernel<Element::A, Element::B, M, K, BLOCKS>();
 #define ATTEST_SHAPE_8BIT(A, B) ATTEST_SHAPE(A, B, 16, 32, 1) ATTEST_SHAPE(A, B, 32, 16, 1)
 #define ATTEST_SHAPE_16BIT(A)   \
   ATTEST_SHAPE(A, A, 16, 16, 1) \

@@ -32,7 +32,7 @@
 // later steps meet a c made by an earlier one: either zero, the old c, or a multiple of 2^(Emin - 24) >=
 // 2^-99. f16, fp8 and bf8 cannot violate the bounds on exponents and use a fixed P.
 //
-// What the checks refuse, in order:
+// What the checks refuse, in order (everything, under SumRule::aligned, goes to kernel_plain.h):
 //   exponents far apart (bf16)  the panels hold significands, in [1, 2), instead of values, and every product
 //   is scaled by
 //                               its own 2^(24-(E-e)); at E - e = 26 nothing is left. Seven operations instead
@@ -170,7 +170,7 @@ inline bool accumulators_within(const std::uint32_t* c, int count, int low, int 
 }
 
 /// Joins c, see above. sum is in units of 2^(E-24), e is E << 23 after prescaling.
-template <class V, SumRule rule, bool drop_far_c>
+template <class V, bool drop_far_c>
 inline typename V::I join(typename V::I sum, typename V::I e, typename V::I c_bits, int prescale) {
   using I = typename V::I;
   const I c_field = V::and_(c_bits, V::set1(0x7f800000));
@@ -181,8 +181,7 @@ inline typename V::I join(typename V::I sum, typename V::I e, typename V::I c_bi
     c = V::and_(c, V::greater(c_field, V::add(e, V::set1(((127 - 25 + prescale) << 23) - 1))));
   I t = V::add(V::srav(sum, h), V::floor_to_int(V::as_float(c)));
   const I lost = V::sllv(sum, V::sub(V::set1(32), h));
-  const I kept =
-      rule == SumRule::renormalised ? V::srlv(lost, V::dropped_bits(t)) : V::template srl<30>(lost);
+  const I kept = V::srlv(lost, V::dropped_bits(t));
   t = V::or_(t, V::min_u(kept, V::one()));
   return V::as_int(V::mul(V::from_int(t), V::as_float(V::add(u, V::set1((127 - 24 + prescale) << 23)))));
 }
@@ -193,7 +192,7 @@ inline typename V::I no_product() {
 }
 
 /// As join, for every finite c and every e; no prescaling.
-template <class V, SumRule rule, bool drop_far_c>
+template <class V, bool drop_far_c>
 inline typename V::I join_wide(typename V::I sum, typename V::I e, typename V::I c_bits) {
   using I = typename V::I;
   const I field = V::and_(c_bits, V::set1(0x7f800000));
@@ -205,13 +204,8 @@ inline typename V::I join_wide(typename V::I sum, typename V::I e, typename V::I
   if constexpr (drop_far_c) c = V::and_(c, V::greater(c_exponent, V::sub(e, V::set1((25 << 23) + 1))));
   I t = V::add(V::srav(sum, h), V::floor_to_int(V::as_float(c)));
   const I lost = V::sllv(sum, V::sub(V::set1(32), h));
-  I kept;
-  if constexpr (rule == SumRule::renormalised) {
-    const I subnormal = V::greater(V::set1(-130 * (1 << 23)), u);
-    kept = V::srlv(lost, V::max(V::dropped_bits(t), V::and_(subnormal, V::set1(30))));
-  } else {
-    kept = V::template srl<30>(lost);
-  }
+  const I subnormal = V::greater(V::set1(-130 * (1 << 23)), u);
+  const I kept = V::srlv(lost, V::max(V::dropped_bits(t), V::and_(subnormal, V::set1(30))));
   t = V::or_(t, V::min_u(kept, V::one()));
   // A step may have made an infinity of finite numbers; it stays.
   const I infinite = V::greater(field, V::set1(0x7f7fffff));
@@ -219,12 +213,12 @@ inline typename V::I join_wide(typename V::I sum, typename V::I e, typename V::I
 }
 
 /// As join, for every finite c.
-template <class V, SumRule rule, bool drop_far_c>
+template <class V, bool drop_far_c>
 inline typename V::I join_any(typename V::I sum, typename V::I e, typename V::I c_bits, int prescale) {
   // Back to exponents before prescaling, and lanes without products below everything.
   e = V::add(e, V::set1(prescale << 23));
   e = V::where(V::greater(V::set1((exponent_floor + prescale) * (1 << 23) + 1), e), no_product<V>(), e);
-  return join_wide<V, rule, drop_far_c>(sum, e, c_bits);
+  return join_wide<V, drop_far_c>(sum, e, c_bits);
 }
 
 template <class V>
@@ -233,9 +227,10 @@ inline typename V::I product(typename V::F a, typename V::F b, typename V::I shi
 }
 
 /// f16 and bf16: all steps of one instruction.
-template <class V, SumRule rule, bool any_c, int L, int M, int K, int Blocks>
-inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPanel<M, K, Blocks, 2>& b,
-                           int prescale, const std::uint32_t* c, std::uint32_t* d) {
+template <class V, bool any_c, int L, int M, int K, int Blocks>
+[[gnu::noinline]] void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a,
+                                      const NarrowPanel<M, K, Blocks, 2>& b, int prescale,
+                                      const std::uint32_t* c, std::uint32_t* d) {
   using I = typename V::I;
   using F = typename V::F;
   const I clamp = V::set1(exponent_floor * (1 << 23)), top = V::set1(24 << 23),
@@ -269,17 +264,18 @@ inline void multiply_pairs(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPa
           const int at = row_offset<M>(block, i) + j;
           const I sum = V::load(sums[i]), e = V::load(largest[i]), c_bits = V::load(from + at);
           if constexpr (any_c)
-            V::store(d + at, join_any<V, rule, false>(sum, e, c_bits, prescale));
+            V::store(d + at, join_any<V, false>(sum, e, c_bits, prescale));
           else
-            V::store(d + at, join<V, rule, false>(sum, e, c_bits, prescale));
+            V::store(d + at, join<V, false>(sum, e, c_bits, prescale));
         }
       }
 }
 
 /// bf16 with exponents far apart: the panels hold significands.
-template <class V, SumRule rule, int L, int M, int K, int Blocks>
-inline void multiply_wide(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPanel<M, K, Blocks, 2>& b,
-                          const std::uint32_t* c, std::uint32_t* d) {
+template <class V, int L, int M, int K, int Blocks>
+[[gnu::noinline]] void multiply_wide(const NarrowPanel<M, K, Blocks, 2>& a,
+                                     const NarrowPanel<M, K, Blocks, 2>& b, const std::uint32_t* c,
+                                     std::uint32_t* d) {
   using I = typename V::I;
   using F = typename V::F;
   // Upper halves of f32: 2^24 before its product's distance is taken off, and 2^-2, where nothing is left.
@@ -317,15 +313,16 @@ inline void multiply_wide(const NarrowPanel<M, K, Blocks, 2>& a, const NarrowPan
         for (int i = 0; i < M; ++i) {
           const int at = row_offset<M>(block, i) + j;
           const I e = V::and_(V::load(largest[i]), upper);
-          V::store(d + at, join_wide<V, rule, false>(V::load(sums[i]), e, V::load(from + at)));
+          V::store(d + at, join_wide<V, false>(V::load(sums[i]), e, V::load(from + at)));
         }
       }
 }
 
 /// fp8 and bf8: steps of sixteen, in two groups.
-template <class V, SumRule rule, bool any_c, int M, int K, int Blocks>
-inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowPanel<M, K, Blocks, 4>& b,
-                            int prescale, const std::uint32_t* c, std::uint32_t* d) {
+template <class V, bool any_c, int M, int K, int Blocks>
+[[gnu::noinline]] void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a,
+                                       const NarrowPanel<M, K, Blocks, 4>& b, int prescale,
+                                       const std::uint32_t* c, std::uint32_t* d) {
   using I = typename V::I;
   using F = typename V::F;
   constexpr int L = 16;
@@ -366,9 +363,9 @@ inline void multiply_groups(const NarrowPanel<M, K, Blocks, 4>& a, const NarrowP
           const int at = row_offset<M>(block, i) + j;
           const I sum = V::load(sums[i]), e = V::load(largest_even[i]), c_bits = V::load(from + at);
           if constexpr (any_c)
-            V::store(d + at, join_any<V, rule, true>(sum, e, c_bits, prescale));
+            V::store(d + at, join_any<V, true>(sum, e, c_bits, prescale));
           else
-            V::store(d + at, join<V, rule, true>(sum, e, c_bits, prescale));
+            V::store(d + at, join<V, true>(sum, e, c_bits, prescale));
         }
       }
 }
@@ -396,8 +393,8 @@ inline bool finite_accumulators(const std::uint32_t* c, int count) {
 enum class Refused { no, special, too_large };
 
 /// Executes the instruction, or says why not and leaves D untouched.
-template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
-inline Refused narrow(const Operands& o) {
+template <class V, Element type_a, Element type_b, int M, int K, int Blocks>
+[[gnu::noinline]] Refused narrow(const Operands& o) {
   constexpr int step = step_length(type_a) < K ? step_length(type_a) : K, count = M * M * Blocks;
   if constexpr (type_a == Element::bf16) {
     NarrowPanel<M, K, Blocks, 2> a, b;
@@ -408,35 +405,35 @@ inline Refused narrow(const Operands& o) {
     if (max <= 120 && min >= -75 && max - min <= 100 && wb.min - prescale >= -126 &&
         accumulators_within<V>(o.c, count, prescale - 101, 123)) {
       if (prescale > 0) scale_down<V>(b, prescale);
-      multiply_pairs<V, rule, false, step>(a, b, prescale, o.c, o.d);
+      multiply_pairs<V, false, step>(a, b, prescale, o.c, o.d);
       return Refused::no;
     }
     if (max > 126) return Refused::too_large;
     if (!finite_accumulators<V>(o.c, count)) return Refused::special;
     unpack_bf16<V, true>(o.a, a);
     unpack_bf16<V, true>(o.b, b);
-    multiply_wide<V, rule, step>(a, b, o.c, o.d);
+    multiply_wide<V, step>(a, b, o.c, o.d);
   } else if constexpr (type_a == Element::f16) {
     constexpr int prescale = 6;
     NarrowPanel<M, K, Blocks, 2> a, b;
     if (!unpack_f16<V>(o.a, 0, a) || !unpack_f16<V>(o.b, prescale, b)) return Refused::special;
     if (accumulators_within<V>(o.c, count, prescale - 101, 123)) {
-      multiply_pairs<V, rule, false, step>(a, b, prescale, o.c, o.d);
+      multiply_pairs<V, false, step>(a, b, prescale, o.c, o.d);
       return Refused::no;
     }
     if (!finite_accumulators<V>(o.c, count)) return Refused::special;
-    multiply_pairs<V, rule, true, step>(a, b, prescale, o.c, o.d);
+    multiply_pairs<V, true, step>(a, b, prescale, o.c, o.d);
   } else {
     constexpr int prescale = 8;
     NarrowPanel<M, K, Blocks, 4> a, b;
     if (!unpack_8bit<V, type_a>(o.a, 0, a) || !unpack_8bit<V, type_b>(o.b, prescale, b))
       return Refused::special;
     if (accumulators_within<V>(o.c, count, prescale - 101, 123)) {
-      multiply_groups<V, rule, false>(a, b, prescale, o.c, o.d);
+      multiply_groups<V, false>(a, b, prescale, o.c, o.d);
       return Refused::no;
     }
     if (!finite_accumulators<V>(o.c, count)) return Refused::special;
-    multiply_groups<V, rule, true>(a, b, prescale, o.c, o.d);
+    multiply_groups<V, true>(a, b, prescale, o.c, o.d);
   }
   return Refused::no;
 }
@@ -475,7 +472,7 @@ inline void classify(const std::uint32_t* source, std::uint32_t* cleaned, float 
 /// Runs `finite` on the instruction without its NaN and infinities, then puts in the results that they make.
 /// Where a result is infinite for another reason as well, the order of steps counts and kernel_plain.h
 /// decides.
-template <SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks, class Finite>
+template <Element type_a, Element type_b, int M, int K, int Blocks, class Finite>
 void around_specials(const Operands& o, Finite finite) {
   constexpr int registers_a = per_lane<M, K, Blocks> * bits_of(type_a) / 32, count = M * M * Blocks;
   std::uint32_t a[registers_a * 64], b[registers_a * 64], c[count], clean_a[registers_a * 64],
@@ -487,7 +484,7 @@ void around_specials(const Operands& o, Finite finite) {
   classify<type_a, M, K, Blocks>(a, clean_a, class_a);
   classify<type_b, M, K, Blocks>(b, clean_b, class_b);
   for (int at = 0; at < count; ++at) clean_c[at] = (c[at] & 0x7f800000u) == 0x7f800000u ? 0 : c[at];
-  finite(Operands{clean_a, clean_b, clean_c, o.d, o.flush});
+  finite(Operands{clean_a, clean_b, clean_c, o.d, o.rule, o.flush});
   bool both = false;
   for (int block = 0; block < Blocks; ++block)
     for (int i = 0; i < M; ++i)
@@ -505,18 +502,24 @@ void around_specials(const Operands& o, Finite finite) {
           o.d[at + l] = special ? bits : o.d[at + l];
         }
       }
-  if (both) plain_kernel<rule, type_a, type_b, M, K, Blocks>({a, b, c, o.d, o.flush});
+  if (both) plain_kernel<type_a, type_b, M, K, Blocks>({a, b, c, o.d, o.rule, o.flush});
 }
 
-template <class V, SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
+template <class V, Element type_a, Element type_b, int M, int K, int Blocks>
 void narrow_kernel(const Operands& o) {
-  const auto without_specials = [](const Operands& finite) {
-    if (narrow<V, rule, type_a, type_b, M, K, Blocks>(finite) != Refused::no)
-      plain_kernel<rule, type_a, type_b, M, K, Blocks>(finite);
-  };
-  const Refused refused = narrow<V, rule, type_a, type_b, M, K, Blocks>(o);
-  if (refused == Refused::too_large) plain_kernel<rule, type_a, type_b, M, K, Blocks>(o);
-  if (refused == Refused::special) around_specials<rule, type_a, type_b, M, K, Blocks>(o, without_specials);
+  constexpr Kernel plain = plain_kernel<type_a, type_b, M, K, Blocks>;
+  if (o.rule != SumRule::renormalised) return plain(o);
+  switch (narrow<V, type_a, type_b, M, K, Blocks>(o)) {
+    case Refused::no:
+      return;
+    case Refused::too_large:
+      return plain(o);
+    case Refused::special:
+      break;
+  }
+  around_specials<type_a, type_b, M, K, Blocks>(o, [](const Operands& finite) {
+    if (narrow<V, type_a, type_b, M, K, Blocks>(finite) != Refused::no) plain(finite);
+  });
 }
 
 }  // namespace

@@ -110,9 +110,9 @@ inline int floor_to_int(double x) {
 }
 
 /// One step of one row and sixteen columns: products s .. s + L of row i into c.
-template <SumRule rule, bool grouped, int L, int M>
-inline void plain_step(const float (*a)[M], const std::int32_t (*ea)[M], int i, const float (*b)[M],
-                       const std::int32_t (*eb)[M], int j0, float* c) {
+template <bool grouped, int L, int M>
+inline void plain_step(SumRule rule, const float (*a)[M], const std::int32_t (*ea)[M], int i,
+                       const float (*b)[M], const std::int32_t (*eb)[M], int j0, float* c) {
   constexpr int groups = grouped ? 2 : 1;
   int e[groups][columns], sum[groups][columns];
   double special[columns];
@@ -166,23 +166,28 @@ inline void plain_step(const float (*a)[M], const std::int32_t (*ea)[M], int i, 
   }
 }
 
-template <SumRule rule, Element type_a, Element type_b, int M, int K, int Blocks>
-void plain_kernel(const Operands& o) {
-  constexpr int length = step_length(type_a) < K ? step_length(type_a) : K;
-  PlainPanel<M, K, Blocks> a, b;
-  unpack<type_a>(o.a, o.flush, a);
-  unpack<type_b>(o.b, o.flush, b);
+template <bool grouped, int L, int M, int K, int Blocks>
+[[gnu::noinline]] void plain_multiply(const PlainPanel<M, K, Blocks>& a, const PlainPanel<M, K, Blocks>& b,
+                                      const Operands& o) {
   for (int block = 0; block < Blocks; ++block)
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < M; j += columns) {
         const int at = row_offset<M>(block, i) + j;
         float c[columns];
         __builtin_memcpy(c, o.c + at, sizeof c);
-        for (int s = 0; s < K; s += length)
-          plain_step<rule, is_8bit(type_a), length>(&a.value[block][s], &a.exponent[block][s], i,
-                                                    &b.value[block][s], &b.exponent[block][s], j, c);
+        for (int s = 0; s < K; s += L)
+          plain_step<grouped, L>(o.rule, &a.value[block][s], &a.exponent[block][s], i, &b.value[block][s],
+                                 &b.exponent[block][s], j, c);
         __builtin_memcpy(o.d + at, c, sizeof c);
       }
+}
+
+template <Element type_a, Element type_b, int M, int K, int Blocks>
+void plain_kernel(const Operands& o) {
+  PlainPanel<M, K, Blocks> a, b;
+  unpack<type_a>(o.a, o.flush, a);
+  unpack<type_b>(o.b, o.flush, b);
+  plain_multiply<is_8bit(type_a), (step_length(type_a) < K ? step_length(type_a) : K)>(a, b, o);
 }
 
 /// f32: one fused multiply-add per k. Only where the machine has one; a library call per element would not

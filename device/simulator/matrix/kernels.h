@@ -21,6 +21,7 @@ struct Operands {
   const std::uint32_t* b;
   const std::uint32_t* c;
   std::uint32_t* d;
+  SumRule rule = default_sum_rule;
   bool flush = false;  ///< subnormal f32 and xf32 elements of A and B count as zero
 };
 using Kernel = void (*)(const Operands&);
@@ -31,8 +32,8 @@ struct KernelShape {
 };
 
 /// nullptr where the level has nothing better than the model.
-Kernel baseline_kernel(const KernelShape& shape, SumRule rule);
-Kernel avx2_kernel(const KernelShape& shape, SumRule rule);
-Kernel avx512_kernel(const KernelShape& shape, SumRule rule);
+Kernel baseline_kernel(const KernelShape& shape);
+Kernel avx2_kernel(const KernelShape& shape);
+Kernel avx512_kernel(const KernelShape& shape);
 
 }  // namespace attest::device::sim::matrix

@@ -175,26 +175,25 @@ void execute_by_model(Wave& wave, const Instruction& instruction) {
   multiply(form, rule, flushes_inputs(wave, form), {indices, instruction.cbsz, instruction.abid}, a, b, c, d);
 }
 
-Kernel kernel_of(const Form& form, SimdLevel level, SumRule rule) {
+Kernel kernel_of(const Form& form, SimdLevel level) {
   if (form.sparse || form.m != form.n) return nullptr;
   const KernelShape shape{form.m, form.k, form.blocks, form.a, form.b};
   switch (level) {
     case SimdLevel::baseline:
-      return baseline_kernel(shape, rule);
+      return baseline_kernel(shape);
     case SimdLevel::avx2:
-      return avx2_kernel(shape, rule);
+      return avx2_kernel(shape);
     case SimdLevel::avx512:
-      return avx512_kernel(shape, rule);
+      return avx512_kernel(shape);
   }
   return nullptr;
 }
 
-template <SimdLevel level, SumRule rule>
+template <SimdLevel level>
 const std::array<Kernel, op_count>& kernels() {
   static const auto table = [] {
     std::array<Kernel, op_count> found{};
-    for (const Form& form : all_forms())
-      found[static_cast<std::size_t>(form.op)] = kernel_of(form, level, rule);
+    for (const Form& form : all_forms()) found[static_cast<std::size_t>(form.op)] = kernel_of(form, level);
     return found;
   }();
   return table;
@@ -211,8 +210,12 @@ template <SimdLevel level, SumRule rule>
 void execute_by_kernel(Wave& wave, const Instruction& instruction) {
   const Form& form = form_at(instruction);
   alignas(64) std::uint32_t a[2 * lanes], b[2 * lanes], c[most_rows_c * lanes];
-  Operands operands{wave.v(row(instruction.src[0])), wave.v(row(instruction.src[1])), zeros,
-                    wave.v(row(instruction.dst)), flushes_inputs(wave, form)};
+  Operands operands{wave.v(row(instruction.src[0])),
+                    wave.v(row(instruction.src[1])),
+                    zeros,
+                    wave.v(row(instruction.dst)),
+                    rule,
+                    flushes_inputs(wave, form)};
   if (instruction.cbsz != 0) {
     for (int r = 0; r < form.registers_a(); ++r)
       for (int lane = 0; lane < lanes; ++lane)
@@ -237,7 +240,7 @@ void execute_by_kernel(Wave& wave, const Instruction& instruction) {
     load_c(wave, instruction, form, c);
     operands.c = c;
   }
-  kernels<level, rule>()[static_cast<std::size_t>(instruction.op)](operands);
+  kernels<level>()[static_cast<std::size_t>(instruction.op)](operands);
 }
 
 template <SumRule rule>
@@ -245,12 +248,11 @@ Handler kernel_handler(Op op, SimdLevel level) {
   const auto index = static_cast<std::size_t>(op);
   switch (level) {
     case SimdLevel::baseline:
-      return kernels<SimdLevel::baseline, rule>()[index] ? execute_by_kernel<SimdLevel::baseline, rule>
-                                                         : nullptr;
+      return kernels<SimdLevel::baseline>()[index] ? execute_by_kernel<SimdLevel::baseline, rule> : nullptr;
     case SimdLevel::avx2:
-      return kernels<SimdLevel::avx2, rule>()[index] ? execute_by_kernel<SimdLevel::avx2, rule> : nullptr;
+      return kernels<SimdLevel::avx2>()[index] ? execute_by_kernel<SimdLevel::avx2, rule> : nullptr;
     case SimdLevel::avx512:
-      return kernels<SimdLevel::avx512, rule>()[index] ? execute_by_kernel<SimdLevel::avx512, rule> : nullptr;
+      return kernels<SimdLevel::avx512>()[index] ? execute_by_kernel<SimdLevel::avx512, rule> : nullptr;
   }
   return nullptr;
 }
