@@ -3,6 +3,8 @@
 
 #include <functional>
 #include <ostream>
+#include <set>
+#include <string>
 
 #include "fuzz/generate_mla_decode.h"
 
@@ -66,9 +68,12 @@ cases::Case generate(std::uint64_t campaign_seed, std::uint64_t number) {
 std::vector<cases::Case> shrink_candidates(const cases::Case& c) {
   std::vector<cases::Case> candidates = shrink_mla_decode(c);
   for (cases::Case& s : shrink_recipes(c)) candidates.push_back(std::move(s));
-  // A shrunk field may contradict one that stayed, in rare corners: an fp8 query that needs its scale to
-  // reach the scores of its fill, a shared prefix without which the cache is too large.
-  std::erase_if(candidates, [](const cases::Case& s) { return !valid(s); });
+  // Two ways may lead to the same case: the first one counts. A shrunk field may contradict one that stayed,
+  // in rare corners: an fp8 query that needs its scale to reach the scores of its fill, a shared prefix
+  // without which the cache is too large.
+  std::set<std::string> seen;
+  std::erase_if(candidates,
+                [&](const cases::Case& s) { return !seen.insert(canonical_json(s)).second || !valid(s); });
   return candidates;
 }
 
