@@ -25,8 +25,8 @@ std::uint32_t guard_word(std::size_t index) {
 }
 
 std::optional<std::size_t> first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0) return std::nullopt;
   const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  if (at == a.end()) return std::nullopt;
   return static_cast<std::size_t>(at - a.begin());
 }
 
@@ -107,10 +107,15 @@ std::optional<std::string> DeviceBuffer::guard_damage() const {
 
 std::optional<std::string> DeviceBuffer::modification(std::span<const std::byte> expected,
                                                       std::uint64_t offset) const {
-  std::vector<std::byte> found(expected.size());
-  device_.copy_from_device(found, data() + offset, name_);
-  if (const auto at = first_difference(found, expected)) {
-    return fmt::format("{} was modified at byte {}", name_, offset + *at);
+  // In blocks that stay in the cache, as inputs may be large and are nearly always intact.
+  std::vector<std::byte> found(std::min<std::size_t>(expected.size(), 32 * 1024));
+  for (std::size_t begin = 0; begin < expected.size(); begin += found.size()) {
+    const std::size_t count = std::min(found.size(), expected.size() - begin);
+    const auto block = std::span(found).first(count);
+    device_.copy_from_device(block, data() + offset + begin, name_);
+    if (const auto at = first_difference(block, expected.subspan(begin, count))) {
+      return fmt::format("{} was modified at byte {}", name_, offset + begin + *at);
+    }
   }
   return std::nullopt;
 }
