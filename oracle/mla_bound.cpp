@@ -85,11 +85,13 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/matrix_product.h"
+
 namespace attest::oracle {
 namespace {
 
 using Eigen::Index;
-using MatrixF = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using reference::MatrixF;
 using RowF = Eigen::Array<float, 1, Eigen::Dynamic>;
 using Row = Eigen::Array<double, 1, Eigen::Dynamic>;
 
@@ -98,7 +100,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double f32_range = 0x1p127;
 constexpr double negligible_weight = 1e-30;
 constexpr double range_lift = 1e10;  // of element quantities; squared for GQ
-constexpr Index key_block = 128;
+constexpr Index key_block = 256;
 
 /// The scalars of one row.
 struct RowTerms {
@@ -203,7 +205,10 @@ MlaBound bound_mla(const BoundRequest& request, const PrecisionProfile& p) {
   bound.flushed = Vector::Zero(rows);
 
   const double largest_norm = keys > 0 ? request.k_norms.maxCoeff<Eigen::PropagateNaN>() : 0.0;
-  const double unit = std::isfinite(largest_norm) && largest_norm > 0 ? largest_norm : 1.0;
+  // A power of two, so that dividing by it is exact and cheap.
+  const double unit =
+      std::isfinite(largest_norm) && largest_norm > 0 ? std::ldexp(1.0, std::ilogb(largest_norm) + 1) : 1.0;
+  const double per_unit = 1 / unit;
   std::vector<RowTerms> terms(static_cast<std::size_t>(rows));
   Index seen = 0;
   for (Index r = 0; r < rows; ++r) {
@@ -230,13 +235,14 @@ MlaBound bound_mla(const BoundRequest& request, const PrecisionProfile& p) {
   }
 
   MatrixF certain = MatrixF::Zero(rows, columns), variance = MatrixF::Zero(rows, columns);
-  MatrixF certain_weights(rows, key_block), variance_weights(rows, key_block);
-  MatrixF magnitude(key_block, columns), square(key_block, columns);
+  const Index block = std::min(key_block, seen);
+  MatrixF certain_weights(rows, block), variance_weights(rows, block);
+  MatrixF magnitude(block, columns), square(block, columns);
   float largest_value = 0;
   for (Index first = 0; first < seen; first += key_block) {
     const Index count = std::min(key_block, seen - first);
     magnitude.topRows(count) =
-        (request.values.middleRows(first, count).array().abs() / unit).cast<float>().matrix();
+        (request.values.middleRows(first, count).array().abs() * per_unit).cast<float>().matrix();
     square.topRows(count) = magnitude.topRows(count).cwiseAbs2();
     largest_value = std::max(largest_value, magnitude.topRows(count).maxCoeff());
     for (Index r = 0; r < rows; ++r) {
@@ -250,8 +256,8 @@ MlaBound bound_mla(const BoundRequest& request, const PrecisionProfile& p) {
       certain_weights.row(r).segment(sees, count - sees).setZero();
       variance_weights.row(r).segment(sees, count - sees).setZero();
     }
-    certain.noalias() += certain_weights.leftCols(count) * magnitude.topRows(count);
-    variance.noalias() += variance_weights.leftCols(count) * square.topRows(count);
+    reference::add_product(certain_weights.leftCols(count), magnitude.topRows(count), certain);
+    reference::add_product(variance_weights.leftCols(count), square.topRows(count), variance);
   }
 
   const double kv_scale = std::abs(request.scales.kv_scale);
