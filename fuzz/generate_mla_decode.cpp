@@ -57,6 +57,9 @@ std::int64_t head_tiles(int heads) {
 /// What a request with a query costs beside its keys, per split: a workgroup that starts and ends.
 constexpr std::int64_t keys_per_workgroup = 8;
 
+/// Writing a pool takes time too.
+constexpr std::int64_t most_pool_bytes = 4 << 20;
+
 /// In the units of `work`. One unit is some 25 microseconds of simulator and reference together, so the
 /// median case takes a few milliseconds and the largest a tenth of a second.
 std::int64_t draw_budget() {
@@ -88,9 +91,12 @@ int draw_kv_len(int q_len, int page_size, std::int64_t cap, bool long_context) {
   return std::clamp(tiles * tile + between(-1, std::max(q_len, 1)), 0, limit);
 }
 
-void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, bool long_context) {
-  const bool many_requests = !long_context && chance(1, 6);
-  const bool longer_queries = !long_context && chance(2, 3);
+/// One dimension may take the whole budget; no case can have them all large.
+enum class Focus { balanced, many_requests, long_context };
+
+void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, Focus focus) {
+  const bool long_context = focus == Focus::long_context;
+  const bool longer_queries = !long_context && (focus == Focus::balanced ? chance(2, 3) : chance(1, 4));
   const bool ragged = coin();
   const bool idle_members = chance(1, 4);  // no query, no context, or both
   const bool uneven = coin();              // one request may take what is left
@@ -100,8 +106,10 @@ void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, bool long_c
   const std::vector<int> q_lens = {1, 1, 2, 2, 3,  3,  4,  5,  5,  6,  6,  7,
                                    7, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 16};
   const int longest = longer_queries ? any_up_to(q_lens, budget / (tiles * (overhead + 16))) : 1;
-  const std::int64_t most_requests = budget / (tiles * longest * (overhead + 8));
-  int batch = many_requests && most_requests >= 6
+  // Every request opens at least a page, which is poison where it is not rows: a few megabytes at most.
+  const std::int64_t most_requests = std::min(budget / (tiles * longest * (overhead + 8)),
+                                              most_pool_bytes / (std::int64_t{p.page_size} * 1152));
+  int batch = focus == Focus::many_requests && most_requests >= 6
                   ? any_up_to({6, 9, 17, 33, 64, 65, 128, 256}, most_requests)
                   : static_cast<int>(
                         std::clamp<std::int64_t>(between(1, long_context ? 2 : 5), 1, most_requests + 1));
@@ -123,14 +131,18 @@ void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, bool long_c
     p.requests.push_back(r);
   }
   if (idle_members) {
-    // First, middle, last: each has had its own faults. One request keeps its query.
-    const int kept = between(0, batch - 1);
-    for (int i = 0; i < batch; ++i) {
+    // First, middle, last: each has had its own faults.
+    for (Request& r : p.requests) {
       if (!chance(1, 3)) continue;
-      Request& r = p.requests[static_cast<std::size_t>(i)];
-      if (i != kept && coin()) r.q_len = 0;
+      if (coin()) r.q_len = 0;
       if (coin()) r.kv_len = 0;
     }
+  }
+  // A batch in which nobody sees a key proves nothing.
+  const auto sees = [](const Request& r) { return r.q_len > 0 && r.kv_len > 0; };
+  if (std::none_of(p.requests.begin(), p.requests.end(), sees)) {
+    Request& r = p.requests[static_cast<std::size_t>(between(0, batch - 1))];
+    r = {.q_len = std::max(r.q_len, 1), .kv_len = std::max(r.kv_len, 1)};
   }
 }
 
@@ -162,7 +174,11 @@ MemoryRecipe draw_memory(const MlaDecode& p) {
   const bool any_placement = coin();
   const bool any_poison = chance(1, 3);
   const bool padding = chance(1, 4);
-  if (padding) m.page_padding_bytes = any_of<int>({16, 48, 128, 1024, 4096, 65536});
+  if (padding) {
+    std::int64_t pages = 1;
+    for (const Request& r : p.requests) pages += (r.kv_len + p.page_size - 1) / p.page_size;
+    m.page_padding_bytes = any_up_to({16, 48, 128, 1024, 4096, 65536}, most_pool_bytes / pages);
+  }
   if (any_placement) {
     m.placement = any_of<Placement>({Placement::ordered, Placement::shuffled, Placement::reversed,
                                      Placement::high, Placement::beyond_2gib});
@@ -189,22 +205,30 @@ Fill draw_fill() {
 }
 
 Case draw_case() {
+  std::vector<Focus> focuses(24, Focus::balanced);
+  focuses[0] = Focus::long_context;
+  focuses[1] = focuses[2] = Focus::many_requests;
   MlaDecode p;
-  const bool long_context = chance(1, 24);
-  const std::int64_t budget = long_context ? any_of<int>({1300, 2400, 4600}) : draw_budget();
+  const Focus focus = any_of<Focus>(focuses);
+  const std::int64_t budget = focus == Focus::balanced        ? draw_budget()
+                              : focus == Focus::many_requests ? any_of<int>({300, 600, 1200, 4600})
+                                                              : any_of<int>({1300, 2400, 4600});
   const bool distinct = chance(7, 8);
   const bool any_page_size = coin();
   const bool any_splits = chance(2, 3);
-  p.heads = long_context ? any_of<int>({1, 4, 8, 12, 16}) : draw_heads();
+  p.heads = focus == Focus::long_context || (focus == Focus::many_requests && coin())
+                ? any_of<int>({1, 4, 8, 12, 16})
+                : draw_heads();
   p.page_size = draw_page_size(any_page_size);
   if (distinct && p.page_size == p.heads)
     p.page_size = draw_page_size(any_page_size) == p.heads ? 3 : p.page_size + 1;
+  if (focus == Focus::many_requests && p.page_size > 64) p.page_size = any_of<int>({2, 3, 32});
   if (any_splits)
     p.num_splits =
         any_up_to({1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 31, 32}, budget / (32 * head_tiles(p.heads)) + 1);
   if (distinct && p.num_splits > 1 && (p.num_splits == p.heads || p.num_splits == p.page_size))
     --p.num_splits;
-  draw_requests(p, budget, distinct, long_context);
+  draw_requests(p, budget, distinct, focus);
   p.causal = !chance(1, 8);
   p.return_lse = !chance(1, 8);
 

@@ -89,14 +89,15 @@ TEST_CASE("A case is a function of campaign seed and number, for ever") {
   CHECK(generate(1, 7) != generate(2, 7));
   // Reports name cases by seed and number. A new axis changes these; then it is a new generation of
   // campaigns.
-  CHECK(case_id(generate(0, 0)) == "6d09cdeff6a40359");
-  CHECK(case_id(generate(1, 0)) == "17c434a11bb34723");
-  CHECK(case_id(generate(0xffffffffffffffffU, 0xffffffffffffffffU)) == "679c5f0215804697");
+  CHECK(case_id(generate(0, 0)) == "b418373e7890bf3d");
+  CHECK(case_id(generate(1, 0)) == "7f01bd2bf8005dad");
+  CHECK(case_id(generate(0xffffffffffffffffU, 0xffffffffffffffffU)) == "cec6858f21ed48dd");
 }
 
 TEST_CASE("100000 cases are valid, small, and reach every value of every axis") {
   std::map<std::string, int> seen;
   std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> pool_bytes;
   int equal_dimensions = 0;
   constexpr int total = 100000;
   for (std::uint64_t n = 0; n < total; ++n) {
@@ -108,6 +109,9 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
       FAIL(error.what() << " in " << canonical_json(c));
     }
     sizes.push_back(work(c));
+    std::int64_t pages = 0;
+    for (const Request& r : p.requests) pages += (r.kv_len + p.page_size - 1) / p.page_size;
+    pool_bytes.push_back(pages * (std::int64_t{p.page_size} * 1152 + c.memory.page_padding_bytes));
     const auto count = [&](const std::string& axis, auto value) {
       if constexpr (std::is_arithmetic_v<decltype(value)>) {
         ++seen[axis + "=" + std::to_string(value)];
@@ -158,6 +162,10 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
       count_if("no keys at first", i == 0 && r.kv_len == 0 && p.requests.size() > 1);
       count_if("no query in the middle", i > 0 && i + 1 < p.requests.size() && r.q_len == 0);
       count_if("no query at last", i > 0 && i + 1 == p.requests.size() && r.q_len == 0);
+    }
+    if (std::none_of(p.requests.begin(), p.requests.end(),
+                     [](const Request& r) { return r.q_len > 0 && r.kv_len > 0; })) {
+      FAIL("nobody sees a key in " << canonical_json(c));
     }
     count_if("ragged queries", q_lens.size() > 2);
     count_if("one split with lse", p.num_splits == 1 && p.return_lse);
@@ -233,6 +241,8 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
   CHECK(quantile(0.5) <= 300);
   CHECK(quantile(0.99) <= 5000);
   CHECK(sizes.back() <= 10000);
+  std::sort(pool_bytes.begin(), pool_bytes.end());
+  CHECK(pool_bytes.back() <= 16 << 20);
 }
 
 TEST_CASE("Shrink candidates are valid and smaller in the product order") {
