@@ -1,11 +1,38 @@
 // SPDX-License-Identifier: MIT
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "device/simulator/core/fault.h"
 #include "device/simulator/exec/handlers.h"
 #include "device/simulator/exec/memory_lanes.h"
+#include "device/simulator/exec/memory_moves.h"
 
 namespace attest::device::sim {
+
+namespace simd_baseline {
+extern const Moves memory_moves;
+}
+namespace simd_avx2 {
+extern const Moves memory_moves;
+}
+namespace simd_avx512 {
+extern const Moves memory_moves;
+}
+
+namespace {
+std::atomic<const Moves*> chosen_moves{&simd_baseline::memory_moves};
+}  // namespace
+
+const Moves& moves() {
+  return *chosen_moves.load(std::memory_order_relaxed);
+}
+
+void use_moves(SimdLevel level) {
+  chosen_moves = level == SimdLevel::avx512 ? &simd_avx512::memory_moves
+                 : level == SimdLevel::avx2 ? &simd_avx2::memory_moves
+                                            : &simd_baseline::memory_moves;
+}
 
 void throw_access(const Instruction& i, const char* space, std::uint64_t address, std::uint32_t bytes,
                   bool write, int lane, const std::string& why) {
@@ -39,17 +66,11 @@ void resolve(const Wave& w, const Instruction& i, std::uint64_t* address, std::u
     const std::uint64_t start = region->base + (write ? region->read_only : 0);
     const std::uint64_t limit = region->base + region->size - start - bytes;
     const std::uint64_t delta = reinterpret_cast<std::uint64_t>(region->host) - region->base;
-    std::uint64_t outside = region->read_only > region->size - bytes && write ? all_lanes : 0;
+    const bool fits = region->read_only <= region->size - bytes || !write;
     if (exec == all_lanes) {
-      for (int l = 0; l < lanes; ++l) {
-        const std::uint64_t offset = address[l] - start;
-        outside |= offset | (limit - offset);
-      }
-      if (static_cast<std::int64_t>(outside) >= 0) {
-        for (int l = 0; l < lanes; ++l) address[l] += delta;
-        return;
-      }
+      if (fits && moves().rebase(address, start, limit, delta)) return;
     } else {
+      std::uint64_t outside = fits ? 0 : all_lanes;
       for (std::uint64_t m = exec; m != 0; m &= m - 1) {
         const std::uint64_t offset = address[std::countr_zero(m)] - start;
         outside |= offset | (limit - offset);
@@ -74,6 +95,8 @@ void resolve(const Wave& w, const Instruction& i, std::uint64_t* address, std::u
 }
 
 Handler memory_handler(const Instruction& instruction) {
+  static const bool once = (use_moves(host_simd_level()), true);
+  (void)once;
   switch (instruction.encoding) {
     case Encoding::ds:
       return ds_handler(instruction);

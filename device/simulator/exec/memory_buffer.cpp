@@ -44,14 +44,9 @@ void place_lanes(const Wave& w, const Instruction& i, const BufferDescriptor& d,
   if (!by_record && !unchecked && !d.add_thread_id && exec == all_lanes && index == nullptr &&
       offset != nullptr) {
     // The everyday form: an offset per lane into a plain range of bytes.
-    std::uint64_t outside = 0;
-    const std::uint64_t base = d.base + soffset;
-    for (int l = 0; l < lanes; ++l) {
-      const std::uint32_t o = offset[l] + imm;
-      outside |= d.records - (std::uint64_t{o} + soffset + bytes);
-      out.address[l] = base + o;
-    }
-    if (static_cast<std::int64_t>(outside) >= 0) {
+    const std::uint64_t reserved = std::uint64_t{soffset} + bytes;
+    if (reserved <= d.records &&
+        moves().place(out.address, offset, imm, d.base + soffset, d.records - reserved)) {
       out.whole = exec;
       out.partial = 0;
       return;
@@ -117,6 +112,7 @@ struct Source {
     }
   }
   std::byte* operator()(int lane) const { return host(at_.address[lane]); }
+  [[nodiscard]] const std::uint64_t* addresses() const { return at_.address; }
 
  private:
   BufferLanes at_;
@@ -128,7 +124,7 @@ void load(Wave& w, const Instruction& i) {
   const std::uint64_t exec = w.exec();
   if (exec == 0) return;
   const Source<E> at(w, i, exec);
-  load_lanes<E>(rows(w, i.dst), exec, at);
+  load_far<E>(rows(w, i.dst), exec, at.addresses());
 }
 
 /// Lane l's element goes to LDS at M0 + offset + 4 * l, widened to a dword; the offset counts on both sides.
@@ -159,7 +155,7 @@ void store(Wave& w, const Instruction& i) {
     resolve(w, i, at.address, std::uint64_t{1} << l, 4u * at.dwords[l], true);
   }
   const std::uint32_t* in = rows(w, i.data[0]);
-  store_lanes<E>(in, at.whole, [&](int l) { return host(at.address[l]); });
+  store_far<E>(in, at.whole, at.address);
   for (std::uint64_t m = at.partial; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     std::byte clipped[16];

@@ -16,36 +16,48 @@ using namespace element;
 /// Byte addresses of one access of every lane: VGPR + offset, modulo 2^32. Throws when an active lane leaves
 /// the LDS.
 struct LdsLanes {
-  LdsLanes(Wave& w, const Instruction& i, std::uint32_t offset, std::uint32_t bytes, bool write)
-      : base(w.group->lds), addresses(rows(w, i.addr)), offset_(offset) {
+  LdsLanes(Wave& w, const Instruction& i, std::uint32_t constant, std::uint32_t bytes, bool write)
+      : base(w.group->lds), addresses(rows(w, i.addr)), offset(constant) {
     const std::uint64_t exec = w.exec();
-    // One comparison in 64 bits per lane; the sum itself wraps at 32.
-    const std::uint64_t limit = w.group->lds_bytes;
-    std::uint64_t outside = 0;
-    for_each_lane(exec, [&](int l) { outside |= limit - (std::uint64_t{addresses[l] + offset} + bytes); });
-    if (static_cast<std::int64_t>(outside) >= 0) return;
+    if (exec == all_lanes && bytes <= w.group->lds_bytes &&
+        moves().inside(addresses, offset, w.group->lds_bytes - bytes)) {
+      return;
+    }
     for_each_lane(exec, [&](int l) { (void)lds_at(w, i, addresses[l] + offset, bytes, write, l); });
   }
-  std::byte* operator()(int lane) const { return base + std::uint32_t{addresses[lane] + offset_}; }
+  std::byte* operator()(int lane) const { return base + std::uint32_t{addresses[lane] + offset}; }
 
   std::byte* base;
   const std::uint32_t* addresses;
-
- private:
-  std::uint32_t offset_;
+  std::uint32_t offset;
 };
+
+// A lane's address is read before the lane is written: the destination may be the address register.
+template <typename E>
+void load_near(std::uint32_t* out, std::uint64_t exec, const LdsLanes& at) {
+  if constexpr (E::bytes % 4 == 0) {
+    if (exec == all_lanes) return moves().load_near[E::count - 1](out, at.base, at.addresses, at.offset);
+  }
+  load_lanes<E>(out, exec, at);
+}
+template <typename E>
+void store_near(const std::uint32_t* in, std::uint64_t exec, const LdsLanes& at) {
+  if constexpr (E::bytes % 4 == 0) {
+    if (exec == all_lanes) return moves().store_near[E::count - 1](in, at.base, at.addresses, at.offset);
+  }
+  store_lanes<E>(in, exec, at);
+}
 
 template <typename E>
 void read(Wave& w, const Instruction& i) {
   const LdsLanes at(w, i, static_cast<std::uint32_t>(i.imm), E::bytes, false);
-  // The destination may be the address register: a lane's address is read before the lane is written.
-  load_lanes<E>(rows(w, i.dst), w.exec(), at);
+  load_near<E>(rows(w, i.dst), w.exec(), at);
 }
 
 template <typename E>
 void write(Wave& w, const Instruction& i) {
   const LdsLanes at(w, i, static_cast<std::uint32_t>(i.imm), E::bytes, true);
-  store_lanes<E>(rows(w, i.data[0]), w.exec(), at);
+  store_near<E>(rows(w, i.data[0]), w.exec(), at);
 }
 
 template <typename E, std::uint32_t scale>
@@ -56,13 +68,13 @@ void read2(Wave& w, const Instruction& i) {
   std::uint32_t* out = rows(w, i.dst);
   const bool overwrites_address = i.dst <= i.addr && i.addr < i.dst + E::count;
   if (!overwrites_address) {
-    load_lanes<E>(out, exec, first);
-    load_lanes<E>(out + E::count * lanes, exec, second);
+    load_near<E>(out, exec, first);
+    load_near<E>(out + E::count * lanes, exec, second);
     return;
   }
   std::uint32_t result[E::count * lanes];
-  load_lanes<E>(result, exec, first);
-  load_lanes<E>(out + E::count * lanes, exec, second);
+  load_near<E>(result, exec, first);
+  load_near<E>(out + E::count * lanes, exec, second);
   for (std::uint32_t k = 0; k < E::count; ++k) {
     for_each_lane(exec, [&](int l) { out[k * lanes + l] = result[k * lanes + l]; });
   }
@@ -72,8 +84,8 @@ template <typename E, std::uint32_t scale>
 void write2(Wave& w, const Instruction& i) {
   const LdsLanes first(w, i, static_cast<std::uint32_t>(i.imm) * E::bytes * scale, E::bytes, true);
   const LdsLanes second(w, i, i.offset1 * E::bytes * scale, E::bytes, true);
-  store_lanes<E>(rows(w, i.data[0]), w.exec(), first);
-  store_lanes<E>(rows(w, i.data[1]), w.exec(), second);
+  store_near<E>(rows(w, i.data[0]), w.exec(), first);
+  store_near<E>(rows(w, i.data[1]), w.exec(), second);
 }
 
 template <typename T>

@@ -26,11 +26,9 @@ void addresses(Wave& w, const Instruction& i, std::uint64_t* out) {
   const auto offset = static_cast<std::uint64_t>(static_cast<std::int64_t>(i.imm));
   const std::uint32_t* low = rows(w, i.addr);
   if (i.saddr != operand::none) {
-    const std::uint64_t base = w.s64(i.saddr) + offset;
-    for (int l = 0; l < lanes; ++l) out[l] = base + low[l];
+    moves().widen(out, low, w.s64(i.saddr) + offset);
   } else {
-    const std::uint32_t* high = low + lanes;
-    for (int l = 0; l < lanes; ++l) out[l] = (low[l] | std::uint64_t{high[l]} << 32) + offset;
+    moves().join(out, low, low + lanes, offset);
   }
 }
 
@@ -41,7 +39,7 @@ void global_load(Wave& w, const Instruction& i) {
   std::uint64_t a[lanes];
   addresses(w, i, a);
   resolve(w, i, a, exec, E::bytes, false);
-  load_lanes<E>(rows(w, i.dst), exec, [&](int l) { return host(a[l]); });
+  load_far<E>(rows(w, i.dst), exec, a);
 }
 
 template <typename E>
@@ -51,7 +49,7 @@ void global_store(Wave& w, const Instruction& i) {
   std::uint64_t a[lanes];
   addresses(w, i, a);
   resolve(w, i, a, exec, E::bytes, true);
-  store_lanes<E>(rows(w, i.data[0]), exec, [&](int l) { return host(a[l]); });
+  store_far<E>(rows(w, i.data[0]), exec, a);
 }
 
 /// Lane l's element goes to LDS at M0 + offset + 4 * l, widened to a dword.
@@ -264,7 +262,7 @@ void flat_load(Wave& w, const Instruction& i) {
   addresses(w, i, a);
   const std::uint64_t in_scratch = resolve_flat(w, i, a, exec, E::bytes, false);
   std::uint32_t* out = rows(w, i.dst);
-  load_lanes<E>(out, exec & ~in_scratch, [&](int l) { return host(a[l]); });
+  load_far<E>(out, exec & ~in_scratch, a);
   for (std::uint64_t m = in_scratch; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     scratch_load_lane<E>(w, out, static_cast<std::uint32_t>(a[l]), l);
@@ -279,7 +277,7 @@ void flat_store(Wave& w, const Instruction& i) {
   addresses(w, i, a);
   const std::uint64_t in_scratch = resolve_flat(w, i, a, exec, E::bytes, true);
   const std::uint32_t* in = rows(w, i.data[0]);
-  store_lanes<E>(in, exec & ~in_scratch, [&](int l) { return host(a[l]); });
+  store_far<E>(in, exec & ~in_scratch, a);
   for (std::uint64_t m = in_scratch; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     scratch_store_lane<E>(w, in, static_cast<std::uint32_t>(a[l]), l);

@@ -22,6 +22,7 @@
 #include "device/simulator/core/memory.h"
 #include "device/simulator/core/wave.h"
 #include "device/simulator/core/workgroup.h"
+#include "device/simulator/exec/memory_moves.h"
 #include "device/simulator/isa/instruction.h"
 
 namespace attest::device::sim {
@@ -97,31 +98,27 @@ using U16High = Narrow<std::uint16_t, Half::high>;
 /// at(lane) is where the lane's element lies on the host.
 template <typename E, typename At>
 void load_lanes(std::uint32_t* out, std::uint64_t exec, At&& at) {
-  using Vec = std::uint32_t __attribute__((vector_size(16)));
-  if constexpr (E::bytes == 16) {
-    if (exec == all_lanes) {
-      // Four lanes at a time: a 4 x 4 transpose, since a register holds one dword of every lane.
-      for (int l = 0; l < lanes; l += 4) {
-        Vec r[4];
-        for (int k = 0; k < 4; ++k) std::memcpy(&r[k], at(l + k), 16);
-        const Vec t0 = __builtin_shufflevector(r[0], r[1], 0, 4, 1, 5);
-        const Vec t1 = __builtin_shufflevector(r[2], r[3], 0, 4, 1, 5);
-        const Vec t2 = __builtin_shufflevector(r[0], r[1], 2, 6, 3, 7);
-        const Vec t3 = __builtin_shufflevector(r[2], r[3], 2, 6, 3, 7);
-        const Vec c[4] = {
-            __builtin_shufflevector(t0, t1, 0, 1, 4, 5), __builtin_shufflevector(t0, t1, 2, 3, 6, 7),
-            __builtin_shufflevector(t2, t3, 0, 1, 4, 5), __builtin_shufflevector(t2, t3, 2, 3, 6, 7)};
-        for (int k = 0; k < 4; ++k) std::memcpy(out + k * lanes + l, &c[k], 16);
-      }
-      return;
-    }
-  }
   for_each_lane(exec, [&](int l) { E::load(out + l, at(l)); });
 }
-
 template <typename E, typename At>
 void store_lanes(const std::uint32_t* in, std::uint64_t exec, At&& at) {
   for_each_lane(exec, [&](int l) { E::store(in + l, at(l)); });
+}
+
+/// The same with host addresses as 64 integers.
+template <typename E>
+void load_far(std::uint32_t* out, std::uint64_t exec, const std::uint64_t* host) {
+  if constexpr (E::bytes % 4 == 0) {
+    if (exec == all_lanes) return moves().load[E::count - 1](out, host);
+  }
+  load_lanes<E>(out, exec, [&](int l) { return reinterpret_cast<const std::byte*>(host[l]); });
+}
+template <typename E>
+void store_far(const std::uint32_t* in, std::uint64_t exec, const std::uint64_t* host) {
+  if constexpr (E::bytes % 4 == 0) {
+    if (exec == all_lanes) return moves().store[E::count - 1](in, host);
+  }
+  store_lanes<E>(in, exec, [&](int l) { return reinterpret_cast<std::byte*>(host[l]); });
 }
 
 /// Turns guest addresses into host addresses, in place, for the lanes of exec (not zero). Throws the first

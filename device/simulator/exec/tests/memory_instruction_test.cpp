@@ -17,6 +17,7 @@
 #include "device/simulator/core/memory.h"
 #include "device/simulator/core/workgroup.h"
 #include "device/simulator/exec/handlers.h"
+#include "device/simulator/exec/memory_moves.h"
 
 namespace attest::device::sim {
 // Only DS, MUBUF, MTBUF and FLAT are tested here.
@@ -59,6 +60,9 @@ struct Machine {
     wave.scratch = scratch.data();
     wave.scratch_bytes = scratch_bytes;
     wave.mode = 0xf0;
+    // Every SIMD level this machine has, in turn.
+    (void)memory_handler(Instruction{});
+    use_moves(static_cast<SimdLevel>(seed % (static_cast<std::uint64_t>(host_simd_level()) + 1)));
     set_exec(random.below(3) == 0 ? ~std::uint64_t{0} : random() & random());
   }
   void fill(std::byte* p, std::size_t bytes) {
