@@ -109,11 +109,11 @@ struct ClassF16 {
 void class_f64(Rows& rows) {
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 16) {
-    const U low = load(rows.src[0] + at), high = load(rows.src[0] + lanes + at);
+    const U low = load(rows.at(0, at)), high = load(rows.at(0, at) + lanes);
     // Squeeze: high word with a sticky bit for the low one has the same class.
     const U sticky = high | (u(low != 0) & 1u), magnitude = sticky & 0x7fffffffu;
     const I r = class_of(magnitude > 0x7ff00000u, (high & 0x00080000u) != 0, magnitude == 0x7ff00000u,
-                         magnitude >= 0x00100000u, magnitude != 0, i(high) < 0, load(rows.src[1] + at));
+                         magnitude >= 0x00100000u, magnitude != 0, i(high) < 0, load(rows.at(1, at)));
     mask |= u64{mask_bits(r)} << at;
   }
   rows.mask_out = mask;
@@ -123,55 +123,53 @@ void class_f64(Rows& rows) {
 #define ATTEST_INTEGER_PREDICATES(X, type) \
   X(f, type, 0)                            \
   X(lt, type, 1) X(eq, type, 2) X(le, type, 3) X(gt, type, 4) X(ne, type, 5) X(ge, type, 6) X(t, type, 7)
-#define ATTEST_FLOAT_PREDICATES(X, type)                                                                  \
-  X(f, type, 0)                                                                                           \
-  X(lt, type, 1)                                                                                          \
-  X(eq, type, 2)                                                                                          \
-  X(le, type, 3) X(gt, type, 4) X(lg, type, 5) X(ge, type, 6) X(o, type, 7) X(u, type, 8) X(nge, type, 9) \
-      X(nlg, type, 10) X(ngt, type, 11) X(nle, type, 12) X(neq, type, 13) X(nlt, type, 14) X(tru, type, 15)
+#define ATTEST_FLOAT_PREDICATES(X, type)                                                                    \
+  X(f, type, 0)                                                                                             \
+  X(lt, type, 1)                                                                                            \
+  X(eq, type, 2)                                                                                            \
+  X(le, type, 3)                                                                                            \
+  X(gt, type, 4) X(lg, type, 5) X(ge, type, 6) X(o, type, 7) X(u, type, 8) X(nge, type, 9) X(nlg, type, 10) \
+      X(ngt, type, 11) X(nle, type, 12) X(neq, type, 13) X(nlt, type, 14) X(tru, type, 15)
 
-template <class Fn, unsigned predicate>
+template <class Fn>
 Entry integer_compare() {
-  Entry e;
-  e.kernel = &compare32<Integer<Fn>>;
-  e.result = Result::mask;
-  if constexpr (predicate != 0 && predicate != 7) fill_fast_compare<Integer<Fn>, Integer<Fn>, 0>(e);
+  constexpr Shape shape{.sources = 2, .results = 0};
+  Entry e = entry_of<&compare32<Integer<Fn>>, nullptr, shape>();
+  e.inlined = &inlined_compare<Integer<Fn>, &direct<&compare32<Integer<Fn>>, nullptr, shape>, shape>;
   return e;
 }
 template <class Fn>
 Entry half_compare() {
-  Entry e;
-  e.kernel = &compare32<Integer<Fn>>;
-  e.result = Result::mask;
-  return e;
+  return entry_of<&compare32<Integer<Fn>>, nullptr, Shape{.sources = 2, .results = 0}>();
 }
-template <class Fn, unsigned predicate>
+template <class Fn>
 Entry float_compare() {
-  Entry e;
-  e.kernel = &compare32<FromFloat32<Fn, false>>;
-  e.flush = &compare32<FromFloat32<Fn, true>>;
-  e.result = Result::mask;
+  constexpr Kernel keep = &compare32<FromFloat32<Fn, false>>, flush = &compare32<FromFloat32<Fn, true>>;
+  constexpr Shape shape{.sources = 2, .results = 0, .mode_mask = denorm32, .mode_keep = denorm32};
+  Entry e = entry_of<keep, flush, shape>();
   e.flushes = true;
-  e.mode_mask = e.mode_keep = denorm32;
-  if constexpr (predicate != 0 && predicate != 15)
-    fill_fast_compare<FromFloat32<Fn, false>, FromFloat32<Fn, true>, denorm32>(e);
+  e.inlined = &inlined_compare<FromFloat32<Fn, false>, &direct<keep, flush, shape>, shape>;
   return e;
 }
-template <class Fn, unsigned wide>
+template <class Fn>
+Entry flushing_half_compare() {
+  Entry e = entry_of<&compare32<Integer<Fn>>, nullptr,
+                     Shape{.sources = 2, .results = 0, .mode_mask = denorm64, .mode_keep = denorm64}>();
+  e.flushes = true;
+  return e;
+}
+template <class Fn, u32 mode_bits>
 Entry wide_compare() {
-  Entry e;
-  e.kernel = &compare64<Fn, wide>;
-  e.result = Result::mask;
+  Entry e =
+      entry_of<&compare64<Fn, 3>, nullptr,
+               Shape{
+                   .sources = 2, .wide = 3, .results = 0, .mode_mask = mode_bits, .mode_keep = mode_bits}>();
+  e.flushes = mode_bits != 0;
   return e;
 }
-Entry flushing(Entry e) {
-  e.flushes = true;
-  e.mode_mask = e.mode_keep = denorm64;
-  return e;
-}
-/// v_cmpx also writes EXEC: always the general or plain path.
+/// v_cmpx also writes EXEC, which only the general and the plain path know.
 Entry slow(Entry e) {
-  for (auto& handler : e.fast) handler = nullptr;
+  e.direct = e.inlined = nullptr;
   return e;
 }
 
@@ -181,37 +179,37 @@ void register_compare(Table& table) {
 #define ATTEST_COMPARE(name, type, make)   \
   table[Op::v_cmp_##name##_##type] = make; \
   table[Op::v_cmpx_##name##_##type] = slow(table[Op::v_cmp_##name##_##type]);
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (integer_compare<CompareU32<p>, p>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, integer_compare<CompareU32<p>>())
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, u32)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (integer_compare<CompareI32<p>, p>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, integer_compare<CompareI32<p>>())
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, i32)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (half_compare<CompareU16<p>>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, half_compare<CompareU16<p>>())
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, u16)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (half_compare<CompareI16<p>>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, half_compare<CompareI16<p>>())
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, i16)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (wide_compare<CompareU64<p>, 3>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (wide_compare<CompareU64<p>, 0>()))
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, u64)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (wide_compare<CompareI64<p>, 3>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (wide_compare<CompareI64<p>, 0>()))
   ATTEST_INTEGER_PREDICATES(ATTEST_ROW, i64)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (float_compare<CompareF32<p>, p>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, float_compare<CompareF32<p>>())
   ATTEST_FLOAT_PREDICATES(ATTEST_ROW, f32)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, flushing(half_compare<CompareF16<p>>()))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, flushing_half_compare<CompareF16<p>>())
   ATTEST_FLOAT_PREDICATES(ATTEST_ROW, f16)
 #undef ATTEST_ROW
-#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (flushing(wide_compare<CompareF64<p>, 3>())))
+#define ATTEST_ROW(name, type, p) ATTEST_COMPARE(name, type, (wide_compare<CompareF64<p>, denorm64>()))
   ATTEST_FLOAT_PREDICATES(ATTEST_ROW, f64)
 #undef ATTEST_ROW
   ATTEST_COMPARE(class, f32, half_compare<ClassF32>())
   ATTEST_COMPARE(class, f16, half_compare<ClassF16>())
-  ATTEST_COMPARE(class, f64, half_compare<ClassF32>())
-  table[Op::v_cmp_class_f64].kernel = table[Op::v_cmpx_class_f64].kernel = &class_f64;
+  table[Op::v_cmp_class_f64] = entry_of<&class_f64, nullptr, Shape{.sources = 2, .wide = 1, .results = 0}>();
+  table[Op::v_cmpx_class_f64] = slow(table[Op::v_cmp_class_f64]);
 #undef ATTEST_COMPARE
 }
 

@@ -76,12 +76,12 @@ struct Fp8Pair {
 template <class Format>
 void fp8_stochastic(Rows& rows) {
   for (u32 lane = 0; lane < lanes; ++lane)
-    rows.dst[lane] = to_fp8_stochastic<Format>(rows.src[0][lane], rows.src[1][lane], rows.mode);
+    rows.dst[lane] = to_fp8_stochastic<Format>(*rows.at(0, lane), *rows.at(1, lane), rows.mode);
 }
 template <class Format>
 void fp8_pair_to_f32(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 16) {
-    const U x = load(rows.src[0] + at);
+    const U x = load(rows.at(0, at));
     store(rows.dst + at, from_fp8<Format>(x));
     store(rows.dst + lanes + at, from_fp8<Format>(x >> 8));
   }
@@ -137,7 +137,7 @@ struct F32FromF16 {
 template <bool is_signed>
 struct F16FromInteger {
   static ATTEST_INLINE U run(const Context& context, const U& a) {
-    const F x = to_float(is_signed ? i(a << 16) >> 16 : i(a & 0xffffu));
+    const F x = is_signed ? to_float(i(a << 16) >> 16) : to_float(a & 0xffffu);
     return limit_overflow(to_half(x, context.mode), x, context.mode);
   }
 };
@@ -162,7 +162,7 @@ struct PackTowardsZero {
 
 void f64_from_f32(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 8) {
-    const F8 x = bits<F8>(load8(rows.src[0] + at));
+    const F8 x = bits<F8>(load8(rows.at(0, at)));
     const D wide = to_double(x);
     const L raw = widen(bits<U8>(x));
     const L payload = ((raw & 0x7fffffu) << 29) | ((raw & 0x80000000u) << 32) | 0x7ff0000000000000ull;
@@ -172,7 +172,7 @@ void f64_from_f32(Rows& rows) {
 }
 void f32_from_f64(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 8) {
-    const L raw = load64(rows.src[0] + at);
+    const L raw = load64(rows.at(0, at));
     const D x = d(raw);
     const U8 quiet = splat8((rows.mode & mode::ieee) != 0 ? 0x00400000u : 0u);
     U8 nan = low32((raw >> 29) & 0x7fffffu) | low32((raw >> 32) & 0x80000000u) | 0x7f800000u | quiet;
@@ -184,7 +184,7 @@ void f32_from_f64(Rows& rows) {
 template <bool is_signed>
 void f64_from_integer(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 8) {
-    const U8 x = load8(rows.src[0] + at);
+    const U8 x = load8(rows.at(0, at));
     store64(rows.dst + at, l(is_signed ? to_double(bits<I8>(x)) : to_double(x)));
   }
 }
@@ -209,20 +209,16 @@ Entry adapted(Result result, bool rounds, u32 mask, u32 keep) {
 
 void register_convert(Table& table) {
   const auto at = [&](Op op) -> Entry& { return table[op]; };
-  const auto from_integer = [](auto fn) {
-    Entry e = integer<1, hot>(fn);
+  const auto from_integer = []<class Fn>(Fn) {
+    Entry e = entry_of<&kernel32<Integer<Fn>, 1>, nullptr, Shape{.mode_mask = round32}>();
     e.result = Result::f32;
     e.rounds = true;
-    e.mode_mask = round32;
-    for (auto& handler : e.fast) handler = nullptr;
-    using Run = Integer<decltype(fn)>;
-    e.fast[0] = &fast32<Run, Run, 1, 0, round32, 0, separate>;
     return e;
   };
   at(Op::v_cvt_f32_i32) = from_integer([](U a) { return u(to_float(i(a))); });
   at(Op::v_cvt_f32_u32) = from_integer([](U a) { return u(to_float(a)); });
   const auto byte = [](auto fn) {
-    Entry e = integer<1, hot>(fn);
+    Entry e = integer<1>(fn);
     e.result = Result::f32;
     return e;
   };
@@ -231,8 +227,8 @@ void register_convert(Table& table) {
   at(Op::v_cvt_f32_ubyte2) = byte([](U a) { return byte_to_float(a, 2); });
   at(Op::v_cvt_f32_ubyte3) = byte([](U a) { return byte_to_float(a, 3); });
   at(Op::v_cvt_off_f32_i4) = byte([](U a) { return u(to_float(i(a << 28) >> 28) * splatf(0.0625f)); });
-  at(Op::v_cvt_i32_f32) = from_float32<1, hot>([](F a) { return u(to_i32(a)); });
-  at(Op::v_cvt_u32_f32) = from_float32<1, hot>([](F a) { return to_u32(a); });
+  at(Op::v_cvt_i32_f32) = from_float32<1>([](F a) { return u(to_i32(a)); });
+  at(Op::v_cvt_u32_f32) = from_float32<1>([](F a) { return to_u32(a); });
   // floor(x + 1/2), without rounding the sum: x's own fraction decides.
   at(Op::v_cvt_rpi_i32_f32) = from_float32<1>([](F a) {
     const F below = floor(a);
@@ -240,7 +236,8 @@ void register_convert(Table& table) {
   });
   at(Op::v_cvt_flr_i32_f32) = from_float32<1>([](F a) { return u(to_i32(floor(a))); });
   at(Op::v_cvt_pk_u8_f32) = integer<3>([](U a, U b, U c) { return insert_byte(f(a), b, c); });
-  at(Op::v_cvt_pkaccum_u8_f32) = at(Op::v_cvt_pk_u8_f32);
+  at(Op::v_cvt_pkaccum_u8_f32) = indirect(at(Op::v_cvt_pk_u8_f32));
+  at(Op::v_cvt_pkaccum_u8_f32).reads_old = true;
 
   at(Op::v_cvt_f64_f32).kernel = &f64_from_f32;
   at(Op::v_cvt_f64_f32).result = Result::f64;
@@ -283,9 +280,15 @@ void register_convert(Table& table) {
   at(Op::v_cvt_norm_u16_f16) =
       integer<1>([](U a) { return normalised(half_to_float(a & 0xffffu), 65535.0f, 0.0f); });
   at(Op::v_cvt_norm_i16_f16).result = at(Op::v_cvt_norm_u16_f16).result = Result::b16;
+  for (const Op op :
+       {Op::v_cvt_pknorm_i16_f16, Op::v_cvt_pknorm_u16_f16, Op::v_cvt_norm_i16_f16, Op::v_cvt_norm_u16_f16}) {
+    at(op) = indirect(at(op));
+    at(op).flushes = true;
+    at(op).mode_mask = at(op).mode_keep = denorm64;
+  }
 
-  at(Op::v_cvt_f32_fp8) = integer<1>([](U a) { return from_fp8<E4M3>(a); });
-  at(Op::v_cvt_f32_bf8) = integer<1>([](U a) { return from_fp8<E5M2>(a); });
+  at(Op::v_cvt_f32_fp8) = byte([](U a) { return from_fp8<E4M3>(a); });
+  at(Op::v_cvt_f32_bf8) = byte([](U a) { return from_fp8<E5M2>(a); });
   at(Op::v_cvt_pk_f32_fp8).kernel = &fp8_pair_to_f32<E4M3>;
   at(Op::v_cvt_pk_f32_bf8).kernel = &fp8_pair_to_f32<E5M2>;
   const auto partial = [](Kernel kernel, std::uint8_t bytes) {

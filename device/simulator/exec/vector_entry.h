@@ -10,9 +10,10 @@
 //   operands ── read, broadcast, DPP, SDWA, op_sel, neg/abs, flush ──▶ kernel ──▶ omod, clamp, flush, halves,
 //   EXEC
 //
-// That is the general path. Two shorter ones give the same result when nothing special is asked for: `plain`
-// (no modifiers: rows are used in place) and, for the operations that matter most, handlers compiled per
-// combination of vector and uniform sources with the operation inlined (Entry::fast).
+// That is the general path. Shorter ones give the same result when nothing special is asked for: `plain` (no
+// modifiers: rows are used in place, a uniform source is sixteen equal lanes read again and again); `direct`,
+// the same compiled for one kernel and one shape of operands; and for the operations that matter most, all
+// sources vectors and all lanes active, the operation inlined into its handler.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +26,16 @@ namespace attest::device::sim::vector {
 struct Rows {
   std::uint32_t* dst = nullptr;
   const std::uint32_t* src[3] = {};
-  std::uint64_t mask_in = 0;   ///< VCC or the SGPR pair of src2: carry in, select
-  std::uint64_t mask_out = 0;  ///< carry out or comparison, one bit per lane, all lanes
+  std::uint32_t step[3] = {~0u, ~0u, ~0u};  ///< 0: a uniform source, only the first 16 lanes are there
+  std::uint64_t mask_in = 0;                ///< VCC or the SGPR pair of src2: carry in, select
+  std::uint64_t mask_out = 0;               ///< carry out or comparison, one bit per lane, all lanes
   std::uint32_t mode = 0;
   const Instruction* instruction = nullptr;
+
+  /// Where source k has lane `lane` (a multiple of 16, or of 8 for 64-bit ones).
+  [[nodiscard, gnu::always_inline]] const std::uint32_t* at(unsigned k, std::uint32_t lane) const {
+    return src[k] + (lane & step[k]);
+  }
 };
 using Kernel = void (*)(Rows& rows);
 
@@ -50,16 +57,18 @@ struct Entry {
       nullptr;  ///< the same with f32 denormals flushed, sources and result; else the general path does it
   Kernel clamped = nullptr;  ///< saturating twin of an integer operation
   Result result = Result::bits;
-  bool rounds = false;             ///< MODE's rounding applies (kernels of f16 read it from Rows::mode)
-  bool flushes = false;            ///< MODE's denormal bits apply to the sources, and to a floating result
-  bool keeps_half = false;         ///< a 16-bit result leaves the other half alone (instructions new in GFX9)
-  bool simple = true;              ///< the plain path is allowed
-  bool fast_takes_op_sel = false;  ///< fast handlers look at op_sel, op_sel_hi and neg themselves
-  bool mixes = false;              ///< v_fma_mix*: op_sel_hi says which sources are halves
-  bool high_half = false;          ///< v_fma_mixhi_f16
-  std::uint8_t bytes_written = 0;  ///< fp8 conversions: 2 or 1 bytes at the place op_sel names
+  bool rounds = false;      ///< MODE's rounding applies (kernels of f16 read it from Rows::mode)
+  bool flushes = false;     ///< MODE's denormal bits apply to the sources, and to a floating result
+  bool keeps_half = false;  ///< a 16-bit result leaves the other half alone (instructions new in GFX9)
+  bool simple = true;       ///< the plain path is allowed
+  bool direct_takes_op_sel = false;  ///< `direct` looks at op_sel, op_sel_hi and neg itself
+  bool reads_old = false;  ///< src2 is the destination, though the table of operations does not say so
+  bool mixes = false;      ///< v_fma_mix*: op_sel_hi says which sources are halves
+  bool high_half = false;  ///< v_fma_mixhi_f16
+  std::uint8_t bytes_written = 0;              ///< fp8 conversions: 2 or 1 bytes at the place op_sel names
   std::uint32_t mode_mask = 0, mode_keep = 0;  ///< plain when (MODE & mask) == keep
-  Handler fast[8] = {};                        ///< [bit i: source i is uniform]
+  Handler direct = nullptr;                    ///< no modifiers
+  Handler inlined = nullptr;                   ///< no modifiers, all sources vectors
 };
 
 /// Built once per SIMD level. No library container: its inline functions would be compiled for that level.

@@ -418,7 +418,9 @@ Field field_of(const vector::Entry& entry, const Instruction& instruction) {
   return {};
 }
 
-void write_rows(u32* dst, const u32* result, u64 mask, unsigned count) {
+}  // namespace
+
+void merge(u32* dst, const u32* result, u64 mask, unsigned count) {
   for (unsigned row = 0; row < count; ++row)
     for (u32 at = 0; at < lanes; at += 16) {
       u32* const p = dst + row * lanes + at;
@@ -426,6 +428,8 @@ void write_rows(u32* dst, const u32* result, u64 mask, unsigned count) {
                       load(p)));
     }
 }
+
+namespace {
 
 void write_masks(Wave& wave, const Instruction& instruction, const OpInfo& shape, u64 mask) {
   const u64 active = mask & exec_of(wave);
@@ -442,8 +446,9 @@ u64 mask_source(const Wave& wave, const Instruction& instruction, const OpInfo& 
 
 }  // namespace
 
-u64 wide_scalar(const Wave& wave, const Instruction& instruction, u16 code) {
-  return scalar64(wave, instruction, code, Slot::b64);
+u64 constant(const Wave& wave, const Instruction& instruction, unsigned index) {
+  const Slot slot = info(instruction.op).src[index];
+  return scalar64(wave, instruction, instruction.src[index], slot == Slot::mask ? Slot::b64 : slot);
 }
 
 u32 special_scalar(const Wave& wave, const Instruction& instruction, u16 code) {
@@ -468,7 +473,7 @@ void execute(Wave& wave, const Instruction& instruction) {
   }
   const unsigned count = shape.dst == Slot::mask ? 0 : dwords(shape.dst);
   u32* const dst = count == 0 ? nullptr : vector_rows(wave, instruction, instruction.dst, count, 3);
-  if (shape.has(op_flag::reads_dst) && shape.src[2] == Slot::none) {
+  if ((shape.has(op_flag::reads_dst) || entry.reads_old) && shape.src[2] == Slot::none) {
     rows.src[2] = dst;
     if (entry.flushes && entry.bytes_written == 0) {
       const Slot slot = accumulator_slot(entry);
@@ -510,7 +515,7 @@ void execute(Wave& wave, const Instruction& instruction) {
       store(result + at, r);
     }
   }
-  write_rows(dst, result, exec_of(wave) & reader.writes, count);
+  merge(dst, result, exec_of(wave) & reader.writes, count);
   if (shape.sdst == Slot::mask) write_masks(wave, instruction, shape, rows.mask_out);
 }
 
@@ -523,8 +528,8 @@ void plain(Wave& wave, const Instruction& instruction) {
     kernel = entry.flush;
   }
   const OpInfo& shape = info(instruction.op);
-  alignas(64) u32 scratch[3][2 * lanes];
-  alignas(64) u32 result[4 * lanes];
+  Uniform storage[3];
+  alignas(64) u32 result[2 * lanes];
   Rows rows;
   rows.mode = wave.mode;
   rows.instruction = &instruction;
@@ -535,8 +540,11 @@ void plain(Wave& wave, const Instruction& instruction) {
     if (code >= operand::vgpr0) {
       rows.src[k] = wave.vgpr + (code - u32{operand::vgpr0}) * lanes;
     } else {
-      broadcast(scratch[k], scalar64(wave, instruction, code, slot), dwords(slot));
-      rows.src[k] = scratch[k];
+      const u64 value = scalar64(wave, instruction, code, slot);
+      store(storage[k].low, splat(static_cast<u32>(value)));
+      store(storage[k].high, splat(static_cast<u32>(value >> 32)));
+      rows.src[k] = storage[k].low;
+      rows.step[k] = 0;
     }
   }
   rows.mask_in = mask_source(wave, instruction, shape);
@@ -545,7 +553,7 @@ void plain(Wave& wave, const Instruction& instruction) {
     return write_masks(wave, instruction, shape, rows.mask_out);
   }
   u32* const dst = wave.vgpr + (instruction.dst - u32{operand::vgpr0}) * lanes;
-  if (shape.has(op_flag::reads_dst) && shape.src[2] == Slot::none) rows.src[2] = dst;
+  if ((shape.has(op_flag::reads_dst) || entry.reads_old) && shape.src[2] == Slot::none) rows.src[2] = dst;
   const u64 exec = exec_of(wave);
   if (exec == ~0ull) [[likely]] {
     // In place even when pairs overlap: a kernel reads all of a lane before it writes the lane.
@@ -554,7 +562,7 @@ void plain(Wave& wave, const Instruction& instruction) {
   } else {
     rows.dst = result;
     kernel(rows);
-    write_rows(dst, result, exec, dwords(shape.dst));
+    merge(dst, result, exec, dwords(shape.dst));
   }
   if (shape.sdst == Slot::mask) write_masks(wave, instruction, shape, rows.mask_out);
 }
@@ -646,17 +654,16 @@ Handler bind(const Instruction& instruction) {
   const vector::Entry& entry = table()[instruction.op];
   if (entry.kernel == nullptr) return nullptr;
   const OpInfo& shape = info(instruction.op);
-  if (entry.fast_takes_op_sel && instruction.encoding == Encoding::vop3p && !instruction.clamp &&
+  if (entry.direct_takes_op_sel && instruction.encoding == Encoding::vop3p && !instruction.clamp &&
       instruction.omod == 0)
-    return entry.fast[0];
+    return entry.direct;
   if (!entry.simple || has_modifiers(instruction, shape)) return execute;
-  unsigned uniform = 0;
-  for (unsigned k = 0; k < 3; ++k) {
-    if (shape.src[k] == Slot::none || shape.src[k] == Slot::mask) continue;
-    if (instruction.src[k] < operand::vgpr0) uniform |= 1u << k;
-  }
-  const Handler fast = entry.fast[uniform];
-  return fast != nullptr ? fast : plain;
+  bool vectors = true;
+  for (unsigned k = 0; k < 3; ++k)
+    if (shape.src[k] != Slot::none && shape.src[k] != Slot::mask)
+      vectors = vectors && instruction.src[k] >= operand::vgpr0;
+  if (vectors && entry.inlined != nullptr) return entry.inlined;
+  return entry.direct != nullptr ? entry.direct : plain;
 }
 
 }  // namespace attest::device::sim::ATTEST_SIMD_NAMESPACE

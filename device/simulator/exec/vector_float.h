@@ -9,21 +9,20 @@ namespace attest::device::sim::ATTEST_SIMD_NAMESPACE {
 
 // min and max drop a NaN (the other source wins), order -0 below +0, and in IEEE mode return a signalling NaN
 // quieted.
-template <class V>
-ATTEST_INLINE F quiet_first_signalling(const F& r, const F& a, const F& b, V signalling_a, V signalling_b) {
-  U out = select(signalling_b, u(b) | 0x00400000u, u(r));
-  return f(select(signalling_a, u(a) | 0x00400000u, out));
-}
 ATTEST_INLINE I signalling(const F& x) {
   return (x != x) & ((u(x) & 0x00400000u) == 0);
 }
 ATTEST_INLINE F drop_nan(const Context& context, const F& ordered, const F& a, const F& b) {
   const I nan_a = a != a, nan_b = b != b;
-  F r = select(nan_b, a, ordered);
-  r = select(nan_a, b, r);
-  if ((context.mode & mode::ieee) != 0 && any(nan_a | nan_b)) [[unlikely]]
-    r = quiet_first_signalling(r, a, b, signalling(a), signalling(b));
-  return r;
+  if (!any(nan_a | nan_b)) [[likely]]
+    return ordered;
+  U r = select(nan_b, u(a), u(ordered));
+  r = select(nan_a, u(b), r);
+  if ((context.mode & mode::ieee) != 0) {
+    r = select(signalling(b), u(b) | 0x00400000u, r);
+    r = select(signalling(a), u(a) | 0x00400000u, r);
+  }
+  return f(r);
 }
 ATTEST_INLINE F minimum(const Context& context, const F& a, const F& b) {
   const F ordered = select(a < b, a, b);

@@ -64,12 +64,16 @@ template <int sources, class Fn>
 Entry packed_exact16(Fn) {
   return entry16(&kernel32<PackedExactHalf<Fn>, sources>, Result::v2f16, false);
 }
+/// To an integral value, and what hangs on it: to nearest whatever MODE says.
 template <class Fn>
-Entry integral16(Fn fn) {
-  Entry e = float16<1>(fn);
-  e.rounds = false;
-  e.mode_mask = e.mode_keep = denorm64;
-  return e;
+struct IntegralHalf {
+  static ATTEST_INLINE U run(const Context& context, const U& x) {
+    return half_result(Fn{}(half_to_float(x & 0xffffu)), context.mode & ~round64, x);
+  }
+};
+template <class Fn>
+Entry integral16(Fn) {
+  return entry16(&kernel32<IntegralHalf<Fn>, 1>, Result::f16, false);
 }
 
 ATTEST_INLINE F half_ldexp(const F& x, const U& exponent) {
@@ -123,7 +127,10 @@ void register_float16(Table& table) {
   const auto mul = [](F a, F b) { return a * b; };
   const auto fused = [](F a, F b, F c) { return half_fma(a, b, c); };
   // mad rounds the product first
-  const auto mad = [](const Context& x, F a, F b, F c) { return half_to_float(to_half(a * b, x.mode)) + c; };
+  const auto mad = [](const Context& x, F a, F b, F c) {
+    const F product = a * b;
+    return half_to_float(limit_overflow(to_half(product, x.mode), product, x.mode)) + c;
+  };
   const auto min_of = [](const Context& c, F a, F b) { return minimum(c, a, b); };
   const auto max_of = [](const Context& c, F a, F b) { return maximum(c, a, b); };
   at(Op::v_add_f16) = float16<2>(add);
@@ -195,7 +202,7 @@ void register_float16(Table& table) {
   at(Op::v_dot2_f32_f16).kernel = &kernel32<Dot2, 3>;
   at(Op::v_dot2_f32_f16).result = Result::f32;
   at(Op::v_dot2c_f32_f16) = at(Op::v_dot2_f32_f16);
-  at(Op::v_pack_b32_f16) = integer<2>([](U a, U b) { return (a & 0xffffu) | (b << 16); });
+  at(Op::v_pack_b32_f16) = indirect(integer<2>([](U a, U b) { return (a & 0xffffu) | (b << 16); }));
   at(Op::v_pack_b32_f16).flushes = true;
   at(Op::v_pack_b32_f16).mode_mask = at(Op::v_pack_b32_f16).mode_keep = denorm64;
 }

@@ -28,8 +28,9 @@ ATTEST_INLINE I tiny_quotient(const F& numerator, const F& denominator) {
   const u32 mask = mask_bits(low < limit) | mask_bits(high < limit) << 8;
   return lane_mask(mask);
 }
-ATTEST_INLINE Scaled div_scale(const F& s0, const F& s1, const F& s2) {
-  const F up = s0 * splatf(0x1p64f), down = s0 * splatf(0x1p-64f);
+ATTEST_INLINE Scaled div_scale(u32 mode_bits, const F& s0, const F& s1, const F& s2) {
+  const F up = propagate(s0 * splatf(0x1p64f), mode_bits, s0, F{}, F{});
+  const F down = propagate(s0 * splatf(0x1p-64f), mode_bits, s0, F{}, F{});
   const I zero = (s1 == 0.0f) | (s2 == 0.0f);
   const I gap = (biased_exponent(s2) - biased_exponent(s1)) >= 96;
   const I reciprocal_tiny = (abs(s1) > splatf(0x1p126f)) & (abs(s1) < splatf(__builtin_inff()));
@@ -57,7 +58,7 @@ void div_scale_kernel(Rows& rows) {
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 16) {
     const Scaled r =
-        div_scale(f(load(rows.src[0] + at)), f(load(rows.src[1] + at)), f(load(rows.src[2] + at)));
+        div_scale(rows.mode, f(load(rows.at(0, at))), f(load(rows.at(1, at))), f(load(rows.at(2, at))));
     store(rows.dst + at, u(r.value));
     mask |= u64{mask_bits(r.flag)} << at;
   }
@@ -76,11 +77,11 @@ void pair_kernel(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 16) {
     U r[2];
     for (u32 half = 0; half < 2; ++half) {
-      const u32 k = half * lanes + at;
       if constexpr (sources == 2)
-        r[half] = Run::run(context, load(rows.src[0] + k), load(rows.src[1] + k));
+        r[half] = Run::run(context, load(rows.at(0, at) + half * lanes), load(rows.at(1, at) + half * lanes));
       else
-        r[half] = Run::run(context, load(rows.src[0] + k), load(rows.src[1] + k), load(rows.src[2] + k));
+        r[half] = Run::run(context, load(rows.at(0, at) + half * lanes), load(rows.at(1, at) + half * lanes),
+                           load(rows.at(2, at) + half * lanes));
     }
     store(rows.dst + at, r[0]);
     store(rows.dst + lanes + at, r[1]);
@@ -152,14 +153,14 @@ Entry float32_pair(Fn) {
   e.rounds = e.flushes = true;
   e.mode_mask = round32 | denorm32;
   e.mode_keep = denorm32;
-  for (auto& handler : e.fast) handler = &fast_pair<Fn, sources>;
-  e.fast_takes_op_sel = true;
+  e.direct = &fast_pair<Fn, sources>;
+  e.direct_takes_op_sel = true;
   return e;
 }
 
 void pair_move(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 16) {
-    const U low = load(rows.src[0] + at), high = load(rows.src[1] + at);
+    const U low = load(rows.at(0, at)), high = load(rows.at(1, at));
     store(rows.dst + at, low);
     store(rows.dst + lanes + at, high);
   }
@@ -196,10 +197,10 @@ void register_float32(Table& table) {
       exact32<3, hot>([](const Context& x, F a, F b, F c) { return maximum(x, maximum(x, a, b), c); });
   at(Op::v_med3_f32) = exact32<3, hot>([](const Context& x, F a, F b, F c) { return median(x, a, b, c); });
 
-  at(Op::v_trunc_f32) = rounded_to_integer32<1, hot>([](F a) { return trunc(a); });
+  at(Op::v_trunc_f32) = rounded_to_integer32<1>([](F a) { return trunc(a); });
   at(Op::v_ceil_f32) = rounded_to_integer32<1>([](F a) { return ceil(a); });
-  at(Op::v_floor_f32) = rounded_to_integer32<1, hot>([](F a) { return floor(a); });
-  at(Op::v_rndne_f32) = rounded_to_integer32<1, hot>([](F a) { return rint(a); });
+  at(Op::v_floor_f32) = rounded_to_integer32<1>([](F a) { return floor(a); });
+  at(Op::v_rndne_f32) = rounded_to_integer32<1>([](F a) { return rint(a); });
   // Below 1 even where x - floor(x) rounds to it: LLVM folds min(x - floor(x), 1 - 2^-24) to this
   // instruction.
   at(Op::v_fract_f32) = rounded_to_integer32<1>([](F a) {
@@ -226,18 +227,18 @@ void register_float32(Table& table) {
   at(Op::v_ldexp_f32).mode_keep = denorm32;
 
   Entry& scale = at(Op::v_div_scale_f32);
-  scale = float32<3>(fused);
+  scale = indirect(float32<3>(fused));
   scale.kernel = &div_scale_kernel;
   scale.flush = nullptr;
   // The scale follows the numerator: v_div_scale made it large or left it small. (The manual writes a
   // constant 2^32; measured hardware behaves this way, see tinygrad's emulator and its hardware tests.)
-  at(Op::v_div_fmas_f32) = float32<3>([](const Context& context, F a, F b, F c) {
+  at(Op::v_div_fmas_f32) = indirect(float32<3>([](const Context& context, F a, F b, F c) {
     const I scaled = lane_mask(static_cast<u32>(context.mask_in >> context.first_lane) & 0xffffu);
     const F factor = select(biased_exponent(c) > 127, splatf(0x1p64f), splatf(0x1p-64f));
     // One rounding: scale the exact sum by scaling a and c, in double.
     const F r = fma(a, b, c);
     return select(scaled, scale_fused(a, b, c, factor), r);
-  });
+  }));
   at(Op::v_div_fixup_f32) = exact32<3>([](F quotient, F denominator, F numerator) {
     const U sign = (u(denominator) ^ u(numerator)) & 0x80000000u;
     const F inf = splatf(__builtin_inff());

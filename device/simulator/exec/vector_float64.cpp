@@ -23,9 +23,9 @@ ATTEST_INLINE J special(const D& x) {  // infinite, NaN or zero
 void div_scale_kernel(Rows& rows) {
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 8) {
-    const D s0 = d(load64(rows.src[0] + at)), s1 = d(load64(rows.src[1] + at)),
-            s2 = d(load64(rows.src[2] + at));
-    const D up = s0 * splatd(0x1p128), down = s0 * splatd(0x1p-128);
+    const D s0 = d(load64(rows.at(0, at))), s1 = d(load64(rows.at(1, at))), s2 = d(load64(rows.at(2, at)));
+    const D up = propagate(s0 * splatd(0x1p128), rows.mode, s0, D{}, D{});
+    const D down = propagate(s0 * splatd(0x1p-128), rows.mode, s0, D{}, D{});
     const J zero = J(s1 == 0.0) | J(s2 == 0.0);
     const J gap = (biased_exponent(s2) - biased_exponent(s1)) >= 768;
     const J reciprocal_tiny = J(abs(s1) > 0x1p1022) & J(abs(s1) < __builtin_inf());
@@ -51,26 +51,29 @@ void div_scale_kernel(Rows& rows) {
   rows.mask_out = mask;
 }
 
-/// (a * b + c) * factor in one rounding. Scaling up is exact but for overflow; scaling down may round twice
-/// where the result is denormal, so there the sum is made odd first. c's exponent decides the direction, as
-/// for f32.
+/// The sum of a product and c rounded to odd (vector_simd.h), for magnitudes far from the ends of the range:
+/// the product as an unevaluated sum of two, exact by FMA.
 ATTEST_INLINE D fused_to_odd(const D& a, const D& b, const D& c) {
-  // Dekker: the product as an unevaluated sum, exact away from the ends of the range, where v_div_scale keeps
-  // it.
   const D high = a * b, low = fma(a, b, -high);
   const D sum = high + c, virtual_c = sum - high;
   const D lost = (high - (sum - virtual_c)) + (c - virtual_c);
   return add_to_odd(sum, lost + low);
 }
 
+/// (a * b + c) * 2^+-128 in one rounding; c's exponent decides the direction, as for f32. Where the sum or
+/// the result may be denormal, multiplying the rounded sum would round twice: scaling down, the sum is made
+/// odd first; scaling up, the sources are scaled (small as the sum is, so are they).
 void div_fmas_kernel(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 8) {
-    const D a = d(load64(rows.src[0] + at)), b = d(load64(rows.src[1] + at)), c = d(load64(rows.src[2] + at));
+    const D a = d(load64(rows.at(0, at))), b = d(load64(rows.at(1, at))), c = d(load64(rows.at(2, at)));
     const J scaled = lane_mask64(static_cast<u32>(rows.mask_in >> at) & 0xffu);
     const J upwards = biased_exponent(c) > 1023;
-    const D plain_sum = fma(a, b, c);
-    const D down = select(J(abs(plain_sum) < 0x1p-800), fused_to_odd(a, b, c), plain_sum) * splatd(0x1p-128);
-    const D r = select(scaled, select(upwards, plain_sum * splatd(0x1p128), down), plain_sum);
+    const D sum = fma(a, b, c);
+    const J small = J(abs(sum) < 0x1p-800) & J(sum != 0.0);
+    const D down = select(small, fused_to_odd(a, b, c), sum) * splatd(0x1p-128);
+    const D up = select(small, fma(a * splatd(0x1p64), b * splatd(0x1p64), c * splatd(0x1p128)),
+                        sum * splatd(0x1p128));
+    const D r = select(scaled, select(upwards, up, down), sum);
     store64(rows.dst + at, l(propagate(r, rows.mode, a, b, c)));
   }
 }
@@ -117,8 +120,8 @@ u64 bits_of_two_over_pi(u32 first) {  // 53 bits from bit `first` on
 }
 void trig_preop(Rows& rows) {
   for (u32 lane = 0; lane < lanes; ++lane) {
-    const u32 exponent = rows.src[0][lane + lanes] >> 20 & 0x7ff;
-    u32 shift = (rows.src[1][lane] & 31) * 53;
+    const u32 exponent = rows.at(0, lane)[lanes] >> 20 & 0x7ff;
+    u32 shift = (*rows.at(1, lane) & 31) * 53;
     if (exponent > 1077) shift += exponent - 1077;
     int scale = -53 - static_cast<int>(shift);
     if (exponent >= 1968) scale += 128;
@@ -163,8 +166,9 @@ void register_float64(Table& table) {
   const auto at = [&](Op op) -> Entry& { return table[op]; };
   at(Op::v_add_f64) = float64<2>([](D a, D b) { return a + b; });
   at(Op::v_mul_f64) = float64<2>([](D a, D b) { return a * b; });
-  at(Op::v_fma_f64) = float64<3>([](D a, D b, D c) { return fma(a, b, c); });
-  at(Op::v_fmac_f64) = at(Op::v_fma_f64);
+  const auto fused = [](D a, D b, D c) { return fma(a, b, c); };
+  at(Op::v_fma_f64) = float64<3>(fused);
+  at(Op::v_fmac_f64) = float64<3, accumulate>(fused);
   at(Op::v_min_f64) = exact64<2>([](const Context& c, D a, D b) { return minimum(c, a, b); });
   at(Op::v_max_f64) = exact64<2>([](const Context& c, D a, D b) { return maximum(c, a, b); });
   at(Op::v_trunc_f64) = to_integral([](D a) { return trunc(a); });

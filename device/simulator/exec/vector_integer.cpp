@@ -94,6 +94,12 @@ ATTEST_INLINE U mul_high_i(const U& a, const U& b) {
   return mul_high(a, b) - (negative_a & b) - (negative_b & a);
 }
 
+void choose(Rows& rows) {
+  for (u32 at = 0; at < lanes; at += 16)
+    store(rows.dst + at, select(lane_mask(static_cast<u32>(rows.mask_in >> at) & 0xffffu),
+                                load(rows.at(1, at)), load(rows.at(0, at))));
+}
+
 ATTEST_INLINE U permute_byte(const U& a, const U& b, const U& selector) {
   const U from_b = (b >> ((selector & 3u) * 8u)) & 0xffu, from_a = (a >> ((selector & 3u) * 8u)) & 0xffu;
   U r = select((selector & 4u) != 0, from_a, from_b);
@@ -188,9 +194,7 @@ void register_integer(Table& table) {
     const U sign = (splat(1) << width) >> 1;
     return (field ^ sign) - sign;
   });
-  at(Op::v_cndmask_b32) = integer<2>([](const Context& context, U a, U b) {
-    return select(lane_mask(static_cast<u32>(context.mask_in >> context.first_lane)), b, a);
-  });
+  at(Op::v_cndmask_b32) = entry_of<&choose, nullptr, Shape{.sources = 2, .mask_in = true}>();
   at(Op::v_perm_b32) = integer<3, hot>([](U a, U b, U c) {
     U r = permute_byte(a, b, c & 0xffu);
     r |= permute_byte(a, b, (c >> 8) & 0xffu) << 8;
@@ -246,9 +250,7 @@ void register_integer(Table& table) {
   at(Op::v_xad_u32) = integer<3>([](U a, U b, U c) { return (a ^ b) + c; });
 
   const auto carry = []<class Fn>(Fn) {
-    Entry e;
-    e.kernel = &carry32<Fn>;
-    return e;
+    return entry_of<&carry32<Fn>, nullptr, Shape{.sources = 2, .mask_in = true, .mask_out = true}>();
   };
   const auto add = [](U a, U b, U) { return WithCarry{a + b, a + b < a}; };
   const auto sub = [](U a, U b, U) { return WithCarry{a - b, b > a}; };
@@ -292,9 +294,9 @@ void register_integer(Table& table) {
   at(Op::v_dot4_u32_u8) = dot_entry<8, false>();
   at(Op::v_dot8_i32_i4) = dot_entry<4, true>();
   at(Op::v_dot8_u32_u4) = dot_entry<4, false>();
-  at(Op::v_dot2c_i32_i16) = dot_entry<16, true>();
-  at(Op::v_dot4c_i32_i8) = dot_entry<8, true>();
-  at(Op::v_dot8c_i32_i4) = dot_entry<4, true>();
+  at(Op::v_dot2c_i32_i16) = indirect(dot_entry<16, true>());
+  at(Op::v_dot4c_i32_i8) = indirect(dot_entry<8, true>());
+  at(Op::v_dot8c_i32_i4) = indirect(dot_entry<4, true>());
 
   // Order.
   at(Op::v_min_u32) = integer<2, hot>([](U a, U b) { return min_u(a, b); });
@@ -410,9 +412,7 @@ struct Packed {
 };
 template <int sources, class Fn>
 Entry packed(Fn) {
-  Entry e;
-  e.kernel = &kernel32<Packed<Fn>, sources>;
-  return e;
+  return entry_of<&kernel32<Packed<Fn>, sources>, nullptr, Shape{.sources = sources}>();
 }
 template <int sources, class Fn, class Saturating>
 Entry packed(Fn fn, Saturating) {

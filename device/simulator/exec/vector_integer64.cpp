@@ -11,8 +11,8 @@ template <bool is_signed>
 void mad64(Rows& rows) {
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 8) {
-    L a = widen(load8(rows.src[0] + at)), b = widen(load8(rows.src[1] + at));
-    const L c = load64(rows.src[2] + at);
+    L a = widen(load8(rows.at(0, at))), b = widen(load8(rows.at(1, at)));
+    const L c = load64(rows.at(2, at));
     if constexpr (is_signed) {
       // a 32 x 32 product of signed numbers from the unsigned one
       const L product = a * b - (((b << 32) & (L{} - (a >> 31))) + ((a << 32) & (L{} - (b >> 31))));
@@ -31,33 +31,6 @@ void mad64(Rows& rows) {
   rows.mask_out = mask;
 }
 
-/// Fast v_lshl_add_u64, the address computation of every clang kernel.
-template <unsigned uniform>
-void fast_lshl_add_u64(Wave& wave, const Instruction& instruction) {
-  if ((wave.mode & mode::gpr_idx_en) != 0 || ((uniform & 2) == 0)) return plain(wave, instruction);
-  const auto row = [&](u16 code) { return wave.vgpr + (code - u32{operand::vgpr0}) * lanes; };
-  const auto pair = [&](u16 code) -> u64 {
-    if (code < 128) return wave.sgpr[code] | u64{wave.sgpr[(code + 1) & 127]} << 32;
-    return wide_scalar(wave, instruction, code);
-  };
-  const u32 requested = scalar32(wave, instruction, instruction.src[1]) & 7;
-  const u32 shift = requested <= 4 ? requested : 0;
-  const u32* const a = (uniform & 1) != 0 ? nullptr : row(instruction.src[0]);
-  const u32* const c = (uniform & 4) != 0 ? nullptr : row(instruction.src[2]);
-  const L a_value = (uniform & 1) != 0 ? splat64(pair(instruction.src[0])) : L{};
-  const L c_value = (uniform & 4) != 0 ? splat64(pair(instruction.src[2])) : L{};
-  u32* const dst = row(instruction.dst);
-  const u64 exec = exec_of(wave);
-  for (u32 at = 0; at < lanes; at += 8) {
-    const L x = (uniform & 1) != 0 ? a_value : load64(a + at);
-    const L y = (uniform & 4) != 0 ? c_value : load64(c + at);
-    L r = (x << shift) + y;
-    if (exec != ~0ull) [[unlikely]]
-      r = select(lane_mask64(static_cast<u32>(exec >> at) & 0xffu), r, load64(dst + at));
-    store64(dst + at, r);
-  }
-}
-
 // Sums of absolute byte differences at four byte offsets.
 template <bool masked>
 u32 sad_u8(u32 a, u32 b, u32 c) {
@@ -71,9 +44,9 @@ u32 sad_u8(u32 a, u32 b, u32 c) {
 template <bool masked>
 void qsad_u16(Rows& rows) {
   for (u32 lane = 0; lane < lanes; ++lane) {
-    const u64 window = rows.src[0][lane] | u64{rows.src[0][lane + lanes]} << 32;
-    const u32 reference = rows.src[1][lane];
-    const u64 addend = rows.src[2][lane] | u64{rows.src[2][lane + lanes]} << 32;
+    const u64 window = *rows.at(0, lane) | u64{rows.at(0, lane)[lanes]} << 32;
+    const u32 reference = *rows.at(1, lane);
+    const u64 addend = *rows.at(2, lane) | u64{rows.at(2, lane)[lanes]} << 32;
     const bool saturates = rows.instruction->clamp;
     u64 r = 0;
     for (u32 k = 0; k < 4; ++k) {
@@ -88,11 +61,11 @@ void qsad_u16(Rows& rows) {
 }
 void mqsad_u32(Rows& rows) {
   for (u32 lane = 0; lane < lanes; ++lane) {
-    const u64 window = rows.src[0][lane] | u64{rows.src[0][lane + lanes]} << 32;
-    const u32 reference = rows.src[1][lane];
+    const u64 window = *rows.at(0, lane) | u64{rows.at(0, lane)[lanes]} << 32;
+    const u32 reference = *rows.at(1, lane);
     u32 r[4];
     for (u32 k = 0; k < 4; ++k) {
-      const u32 addend = rows.src[2][lane + k * lanes];
+      const u32 addend = rows.at(2, lane)[k * lanes];
       const u32 sum = sad_u8<true>(static_cast<u32>(window >> (8 * k)), reference, addend);
       r[k] = rows.instruction->clamp && sum < addend ? ~0u : sum;
     }
@@ -113,13 +86,9 @@ void register_integer64(Table& table) {
     const L shift = b & 7u;
     return (a << select(J(shift > 4u), L{}, shift)) + c;
   });
-  Entry& lshl_add = at(Op::v_lshl_add_u64);
-  lshl_add.fast[2] = &fast_lshl_add_u64<2>;
-  lshl_add.fast[3] = &fast_lshl_add_u64<3>;
-  lshl_add.fast[6] = &fast_lshl_add_u64<6>;
-  lshl_add.fast[7] = &fast_lshl_add_u64<7>;
-  at(Op::v_mad_u64_u32).kernel = &mad64<false>;
-  at(Op::v_mad_i64_i32).kernel = &mad64<true>;
+  constexpr Shape mad{.sources = 3, .wide = 4, .results = 2, .mask_out = true};
+  at(Op::v_mad_u64_u32) = entry_of<&mad64<false>, nullptr, mad>();
+  at(Op::v_mad_i64_i32) = entry_of<&mad64<true>, nullptr, mad>();
   at(Op::v_qsad_pk_u16_u8).kernel = &qsad_u16<false>;
   at(Op::v_mqsad_pk_u16_u8).kernel = &qsad_u16<true>;
   at(Op::v_mqsad_u32_u8).kernel = &mqsad_u32;

@@ -9,8 +9,6 @@
 // read registers in place.
 #pragma once
 
-#include <utility>
-
 #include "device/simulator/exec/vector_entry.h"
 #include "device/simulator/exec/vector_simd.h"
 
@@ -28,6 +26,9 @@ void plain(Wave& wave, const Instruction& instruction);    ///< no modifiers
 /// A scalar or constant operand, 32 bits wide, in a slot that reads inline floats as f32.
 u32 special_scalar(const Wave& wave, const Instruction& instruction, u16 code);
 u64 wide_scalar(const Wave& wave, const Instruction& instruction, u16 code);  ///< in a b64 slot
+u64 constant(const Wave& wave, const Instruction& instruction,
+             unsigned index);                                       ///< source `index`, not a VGPR
+void merge(u32* dst, const u32* result, u64 mask, unsigned count);  ///< rows, the lanes of `mask` only
 ATTEST_INLINE u32 scalar32(const Wave& wave, const Instruction& instruction, u16 code) {
   if (code < 128) [[likely]]
     return wave.sgpr[code];
@@ -122,11 +123,11 @@ void kernel32(Rows& rows) {
     context.first_lane = at;
     U r;
     if constexpr (sources == 1)
-      r = Adapter::run(context, load(rows.src[0] + at));
+      r = Adapter::run(context, load(rows.at(0, at)));
     else if constexpr (sources == 2)
-      r = Adapter::run(context, load(rows.src[0] + at), load(rows.src[1] + at));
+      r = Adapter::run(context, load(rows.at(0, at)), load(rows.at(1, at)));
     else
-      r = Adapter::run(context, load(rows.src[0] + at), load(rows.src[1] + at), load(rows.src[2] + at));
+      r = Adapter::run(context, load(rows.at(0, at)), load(rows.at(1, at)), load(rows.at(2, at)));
     store(rows.dst + at, r);
   }
 }
@@ -136,7 +137,7 @@ void compare32(Rows& rows) {
   Context context{rows.mode, rows.mask_in, 0};
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 16)
-    mask |= u64{mask_bits(Adapter::run(context, load(rows.src[0] + at), load(rows.src[1] + at)))} << at;
+    mask |= u64{mask_bits(Adapter::run(context, load(rows.at(0, at)), load(rows.at(1, at))))} << at;
   rows.mask_out = mask;
 }
 
@@ -155,16 +156,16 @@ void kernel64(Rows& rows) {
   Context context{rows.mode, rows.mask_in, 0};
   for (u32 at = 0; at < lanes; at += 8) {
     context.first_lane = at;
-    const L a = source64 < (wide & 1) != 0 > (rows.src[0] + at);
+    const L a = source64 < (wide & 1) != 0 > (rows.at(0, at));
     L r;
     if constexpr (sources == 1) {
       r = Adapter::run(context, a);
     } else {
-      const L b = source64 < (wide & 2) != 0 > (rows.src[1] + at);
+      const L b = source64 < (wide & 2) != 0 > (rows.at(1, at));
       if constexpr (sources == 2)
         r = Adapter::run(context, a, b);
       else
-        r = Adapter::run(context, a, b, source64 < (wide & 4) != 0 > (rows.src[2] + at));
+        r = Adapter::run(context, a, b, source64 < (wide & 4) != 0 > (rows.at(2, at)));
     }
     if constexpr (narrow)
       store8(rows.dst + at, low32(r));
@@ -186,8 +187,8 @@ void compare64(Rows& rows) {
   const Context context{rows.mode, rows.mask_in, 0};
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 8) {
-    const J m = call<Fn>(context, source64 < (wide & 1) != 0 > (rows.src[0] + at),
-                         source64 < (wide & 2) != 0 > (rows.src[1] + at));
+    const J m = call<Fn>(context, source64 < (wide & 1) != 0 > (rows.at(0, at)),
+                         source64 < (wide & 2) != 0 > (rows.at(1, at)));
     mask |= u64{mask_bits(m)} << at;
   }
   rows.mask_out = mask;
@@ -202,133 +203,164 @@ void carry32(Rows& rows) {
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 16) {
     const U carry_in = u(lane_mask(static_cast<u32>(rows.mask_in >> at))) & 1u;
-    const WithCarry r = Fn{}(load(rows.src[0] + at), load(rows.src[1] + at), carry_in);
+    const WithCarry r = Fn{}(load(rows.at(0, at)), load(rows.at(1, at)), carry_in);
     store(rows.dst + at, r.value);
     mask |= u64{mask_bits(r.carry) & 0xffffu} << at;
   }
   rows.mask_out = mask;
 }
 
-/// One lane at a time, for operations nobody waits for.
-template <class Fn, int sources>
-void scalar32_kernel(Rows& rows) {
-  for (u32 lane = 0; lane < lanes; ++lane) {
-    if constexpr (sources == 1)
-      rows.dst[lane] = Fn{}(rows.src[0][lane]);
-    else if constexpr (sources == 2)
-      rows.dst[lane] = Fn{}(rows.src[0][lane], rows.src[1][lane]);
-    else
-      rows.dst[lane] = Fn{}(rows.src[0][lane], rows.src[1][lane], rows.src[2][lane]);
-  }
-}
-
-// Fast handlers.
-
-template <unsigned uniform, unsigned index>
-struct Source {
-  const u32* row;
-  U value;
-  ATTEST_INLINE Source(const Wave& wave, const Instruction& instruction, u16 code) {
-    if constexpr ((uniform >> index & 1) != 0)
-      value = splat(scalar32(wave, instruction, code));
-    else
-      row = wave.vgpr + (code - u32{operand::vgpr0}) * lanes;
-  }
-  ATTEST_INLINE U get(u32 at) const {
-    if constexpr ((uniform >> index & 1) != 0)
-      return value;
-    else
-      return load(row + at);
-  }
-};
+// Handlers of one kernel.
 
 ATTEST_INLINE u64 exec_of(const Wave& wave) {
   return wave.sgpr[126] | u64{wave.sgpr[127]} << 32;
 }
-
-template <class Adapter, int sources, unsigned uniform, Accumulate mode>
-ATTEST_INLINE void run_rows(Wave& wave, const Instruction& instruction) {
-  u32* const dst = wave.vgpr + (instruction.dst - u32{operand::vgpr0}) * lanes;
-  Context context{wave.mode, 0, 0};
-  const Source<uniform, 0> a(wave, instruction, instruction.src[0]);
-  const Source<uniform, 1> b(wave, instruction, sources > 1 ? instruction.src[1] : operand::vgpr0);
-  const Source<uniform, 2> c(
-      wave, instruction,
-      mode == accumulate ? instruction.dst : (sources > 2 ? instruction.src[2] : operand::vgpr0));
-  const auto compute = [&](u32 at) __attribute__((always_inline)) {
-    context.first_lane = at;
-    if constexpr (sources == 1)
-      return Adapter::run(context, a.get(at));
-    else if constexpr (sources == 2)
-      return Adapter::run(context, a.get(at), b.get(at));
-    else
-      return Adapter::run(context, a.get(at), b.get(at), c.get(at));
-  };
-  const u64 exec = exec_of(wave);
-  if (exec == ~0ull) [[likely]] {
-    for (u32 at = 0; at < lanes; at += 16) store(dst + at, compute(at));
-  } else {
-    for (u32 at = 0; at < lanes; at += 16)
-      store(dst + at, select(lane_mask(static_cast<u32>(exec >> at)), compute(at), load(dst + at)));
-  }
+ATTEST_INLINE u64 pair_of(const Wave& wave, u16 code) {
+  return wave.sgpr[code] | u64{wave.sgpr[(code + 1) & 127]} << 32;
 }
-
-template <class Keep, class Flush, int sources, unsigned uniform, u32 mask, u32 keep, Accumulate mode>
-void fast32(Wave& wave, const Instruction& instruction) {
-  const u32 now = wave.mode & (mask | mode::gpr_idx_en);
-  if (now == keep) [[likely]]
-    return run_rows<Keep, sources, uniform, mode>(wave, instruction);
-  if constexpr (mask != 0)
-    if (now == 0) return run_rows<Flush, sources, uniform, mode>(wave, instruction);
-  execute(wave, instruction);
+ATTEST_INLINE u32* rows_of(const Wave& wave, u16 code) {
+  return wave.vgpr + (code - u32{operand::vgpr0}) * lanes;
 }
-
-template <class Keep, class Flush, int sources, u32 mask, u32 keep, Accumulate mode = separate>
-void fill_fast32(Entry& entry) {
-  constexpr unsigned free = mode == accumulate ? 2 : sources;
-  [&]<unsigned... k>(std::integer_sequence<unsigned, k...>) {
-    ((entry.fast[k] = &fast32<Keep, Flush, sources, k, mask, keep, mode>), ...);
-  }(std::make_integer_sequence<unsigned, (1u << free)>{});
-}
-
 ATTEST_INLINE void write_mask(Wave& wave, u16 code, u64 mask) {
   wave.sgpr[code] = static_cast<u32>(mask);
   wave.sgpr[code + 1] = static_cast<u32>(mask >> 32);
 }
 
-template <class Adapter, unsigned uniform>
-ATTEST_INLINE void run_compare(Wave& wave, const Instruction& instruction) {
+struct Shape {
+  int sources = 1;
+  unsigned wide = 0;     ///< bit i: source i has 64 bits
+  unsigned results = 1;  ///< rows; 0: a mask
+  Accumulate third = separate;
+  bool mask_in = false, mask_out = false;
+  u32 mode_mask = 0, mode_keep = 0;
+};
+
+/// Sixteen lanes of a uniform source, and as many of its high half.
+struct alignas(64) Uniform {
+  u32 low[lanes];
+  u32 high[16];
+};
+
+template <unsigned index, bool is_wide>
+ATTEST_INLINE void resolve(Rows& rows, Uniform& storage, const Wave& wave, const Instruction& instruction) {
+  const u16 code = instruction.src[index];
+  if (code >= operand::vgpr0) [[likely]] {
+    rows.src[index] = rows_of(wave, code);
+    return;
+  }
+  u64 value;
+  if (code < 128)
+    value = is_wide ? pair_of(wave, code) : wave.sgpr[code];
+  else if (code <= 192)
+    value = code - 128u;
+  else
+    value = constant(wave, instruction, index);
+  store(storage.low, splat(static_cast<u32>(value)));
+  if constexpr (is_wide) store(storage.high, splat(static_cast<u32>(value >> 32)));
+  rows.src[index] = storage.low;
+  rows.step[index] = 0;
+}
+
+template <Kernel keep, Kernel flush, Shape shape>
+void direct(Wave& wave, const Instruction& instruction) {
+  const u32 now = wave.mode & (shape.mode_mask | mode::gpr_idx_en);
+  Kernel kernel = keep;
+  if (now != shape.mode_keep) [[unlikely]] {
+    if (flush == nullptr || now != 0) return execute(wave, instruction);
+    kernel = flush;
+  }
+  Rows rows;
+  Uniform storage[3];
+  rows.mode = wave.mode;
+  rows.instruction = &instruction;
+  resolve<0, (shape.wide & 1) != 0>(rows, storage[0], wave, instruction);
+  if constexpr (shape.sources > 1) resolve<1, (shape.wide & 2) != 0>(rows, storage[1], wave, instruction);
+  if constexpr (shape.third == accumulate)
+    rows.src[2] = rows_of(wave, instruction.dst);
+  else if constexpr (shape.sources > 2)
+    resolve<2, (shape.wide & 4) != 0>(rows, storage[2], wave, instruction);
+  if constexpr (shape.mask_in) {
+    const u16 code = instruction.src[2];
+    rows.mask_in = code < 128              ? pair_of(wave, code)
+                   : code == operand::none ? pair_of(wave, operand::vcc)
+                                           : constant(wave, instruction, 2);
+  }
+  const u64 exec = exec_of(wave);
+  if constexpr (shape.results == 0) {
+    kernel(rows);
+    write_mask(wave, instruction.dst, rows.mask_out & exec);
+  } else {
+    u32* const dst = rows_of(wave, instruction.dst);
+    if (exec == ~0ull) [[likely]] {
+      // In place even when pairs overlap: a kernel reads all of a lane before it writes the lane.
+      rows.dst = dst;
+      kernel(rows);
+    } else {
+      alignas(64) u32 result[shape.results * lanes];
+      rows.dst = result;
+      kernel(rows);
+      merge(dst, result, exec, shape.results);
+    }
+    if constexpr (shape.mask_out) write_mask(wave, instruction.sdst, rows.mask_out & exec);
+  }
+}
+
+/// Sources all vectors, every lane active: the operation where its operands are.
+template <class Adapter, Handler otherwise, Shape shape>
+void inlined(Wave& wave, const Instruction& instruction) {
+  if ((wave.mode & (shape.mode_mask | mode::gpr_idx_en)) != shape.mode_keep || exec_of(wave) != ~0ull)
+      [[unlikely]]
+    return otherwise(wave, instruction);
+  u32* const dst = rows_of(wave, instruction.dst);
+  const u32* const a = rows_of(wave, instruction.src[0]);
+  const u32* const b = shape.sources > 1 ? rows_of(wave, instruction.src[1]) : a;
+  const u32* const c = shape.third == accumulate ? dst
+                       : shape.sources > 2       ? rows_of(wave, instruction.src[2])
+                                                 : a;
+  Context context{wave.mode, 0, 0};
+  for (u32 at = 0; at < lanes; at += 16) {
+    context.first_lane = at;
+    if constexpr (shape.sources == 1)
+      store(dst + at, Adapter::run(context, load(a + at)));
+    else if constexpr (shape.sources == 2)
+      store(dst + at, Adapter::run(context, load(a + at), load(b + at)));
+    else
+      store(dst + at, Adapter::run(context, load(a + at), load(b + at), load(c + at)));
+  }
+}
+template <class Adapter, Handler otherwise, Shape shape>
+void inlined_compare(Wave& wave, const Instruction& instruction) {
+  if ((wave.mode & (shape.mode_mask | mode::gpr_idx_en)) != shape.mode_keep) [[unlikely]]
+    return otherwise(wave, instruction);
+  const u32* const a = rows_of(wave, instruction.src[0]);
+  const u32* const b = rows_of(wave, instruction.src[1]);
   const Context context{wave.mode, 0, 0};
-  const Source<uniform, 0> a(wave, instruction, instruction.src[0]);
-  const Source<uniform, 1> b(wave, instruction, instruction.src[1]);
   u64 mask = 0;
   for (u32 at = 0; at < lanes; at += 16)
-    mask |= u64{mask_bits(Adapter::run(context, a.get(at), b.get(at)))} << at;
+    mask |= u64{mask_bits(Adapter::run(context, load(a + at), load(b + at)))} << at;
   write_mask(wave, instruction.dst, mask & exec_of(wave));
-}
-template <class Keep, class Flush, unsigned uniform, u32 mask>
-void fast_compare(Wave& wave, const Instruction& instruction) {
-  const u32 now = wave.mode & (mask | mode::gpr_idx_en);
-  if (now == mask) [[likely]]
-    return run_compare<Keep, uniform>(wave, instruction);
-  if constexpr (mask != 0)
-    if (now == 0) return run_compare<Flush, uniform>(wave, instruction);
-  execute(wave, instruction);
-}
-template <class Keep, class Flush, u32 mask>
-void fill_fast_compare(Entry& entry) {
-  [&]<unsigned... k>(std::integer_sequence<unsigned, k...>) {
-    ((entry.fast[k] = &fast_compare<Keep, Flush, k, mask>), ...);
-  }(std::make_integer_sequence<unsigned, 4>{});
 }
 
 // Builders.
 
+template <Kernel keep, Kernel flush, Shape shape>
+Entry entry_of() {
+  Entry e;
+  e.kernel = keep;
+  e.flush = flush;
+  e.mode_mask = shape.mode_mask;
+  e.mode_keep = shape.mode_keep;
+  if constexpr (shape.results == 0) e.result = Result::mask;
+  e.direct = &direct<keep, flush, shape>;
+  return e;
+}
+
 template <int sources, Heat heat = cold, class Fn>
 Entry integer(Fn) {
-  Entry e;
-  e.kernel = &kernel32<Integer<Fn>, sources>;
-  if constexpr (heat == hot) fill_fast32<Integer<Fn>, Integer<Fn>, sources, 0, 0>(e);
+  constexpr Shape shape{.sources = sources};
+  Entry e = entry_of<&kernel32<Integer<Fn>, sources>, nullptr, shape>();
+  if constexpr (heat == hot)
+    e.inlined = &inlined<Integer<Fn>, &direct<&kernel32<Integer<Fn>, sources>, nullptr, shape>, shape>;
   return e;
 }
 /// With the form that clamp selects.
@@ -338,6 +370,12 @@ Entry integer(Fn fn, Saturating) {
   e.clamped = &kernel32<Integer<Saturating>, sources>;
   return e;
 }
+/// For entries that differ from what their builder compiled into the direct handler.
+inline Entry indirect(Entry e) {
+  e.direct = e.inlined = nullptr;
+  return e;
+}
+
 /// A 16-bit result in the low half; what the lambda leaves in the high half is cut off.
 template <class Fn>
 struct Half {
@@ -348,8 +386,7 @@ struct Half {
 };
 template <int sources, class Fn>
 Entry integer16(Fn) {
-  Entry e;
-  e.kernel = &kernel32<Half<Fn>, sources>;
+  Entry e = entry_of<&kernel32<Half<Fn>, sources>, nullptr, Shape{.sources = sources}>();
   e.result = Result::b16;
   return e;
 }
@@ -366,73 +403,61 @@ inline Entry keeping_half(Entry e) {
 }
 
 /// An f32 operation that rounds.
-template <int sources, Heat heat = cold, Accumulate mode = separate, class Fn>
+template <int sources, Heat heat = cold, Accumulate third = separate, class Fn>
 Entry float32(Fn) {
-  Entry e;
-  e.kernel = &kernel32<Float32<Fn, false>, sources>;
-  e.flush = &kernel32<Float32<Fn, true>, sources>;
+  constexpr Kernel keep = &kernel32<Float32<Fn, false>, sources>,
+                   flush = &kernel32<Float32<Fn, true>, sources>;
+  constexpr Shape shape{
+      .sources = sources, .third = third, .mode_mask = round32 | denorm32, .mode_keep = denorm32};
+  Entry e = entry_of<keep, flush, shape>();
   e.result = Result::f32;
   e.rounds = e.flushes = true;
-  e.mode_mask = round32 | denorm32;
-  e.mode_keep = denorm32;
-  if constexpr (heat == hot)
-    fill_fast32<Float32<Fn, false>, Float32<Fn, true>, sources, round32 | denorm32, denorm32, mode>(e);
+  if constexpr (heat == hot) e.inlined = &inlined<Float32<Fn, false>, &direct<keep, flush, shape>, shape>;
   return e;
 }
-/// An f32 operation that is exact, but sees flushed sources: min, max, trunc.
+/// An f32 operation that is exact, but sees flushed sources: min, max.
 template <int sources, Heat heat = cold, class Fn>
 Entry exact32(Fn) {
-  Entry e;
-  e.kernel = &kernel32<FromFloat32<Fn, false>, sources>;
-  e.flush = &kernel32<FromFloat32<Fn, true>, sources>;
+  constexpr Kernel keep = &kernel32<FromFloat32<Fn, false>, sources>,
+                   flush = &kernel32<FromFloat32<Fn, true>, sources>;
+  constexpr Shape shape{.sources = sources, .mode_mask = denorm32, .mode_keep = denorm32};
+  Entry e = entry_of<keep, flush, shape>();
   e.result = Result::f32;
   e.flushes = true;
-  e.mode_mask = e.mode_keep = denorm32;
-  if constexpr (heat == hot)
-    fill_fast32<FromFloat32<Fn, false>, FromFloat32<Fn, true>, sources, denorm32, denorm32>(e);
+  if constexpr (heat == hot) e.inlined = &inlined<FromFloat32<Fn, false>, &direct<keep, flush, shape>, shape>;
   return e;
 }
-/// As exact32, with the NaN rule of arithmetic.
-template <int sources, Heat heat = cold, class Fn>
-Entry rounded_to_integer32(Fn fn) {
-  Entry e = float32<sources>(fn);
-  e.rounds = false;
-  e.mode_mask = e.mode_keep = denorm32;
-  if constexpr (heat == hot)
-    fill_fast32<Float32<Fn, false>, Float32<Fn, true>, sources, denorm32, denorm32>(e);
+/// As exact32, with the NaN rule of arithmetic: trunc and its like.
+template <int sources, class Fn>
+Entry rounded_to_integer32(Fn) {
+  Entry e = entry_of<&kernel32<Float32<Fn, false>, sources>, &kernel32<Float32<Fn, true>, sources>,
+                     Shape{.sources = sources, .mode_mask = denorm32, .mode_keep = denorm32}>();
+  e.result = Result::f32;
+  e.flushes = true;
   return e;
 }
 /// f32 to bits, denormals being zero for it anyway.
-template <int sources, Heat heat = cold, class Fn>
-Entry from_float32(Fn) {
-  Entry e;
-  e.kernel = &kernel32<FromFloat32<Fn, false>, sources>;
-  if constexpr (heat == hot) fill_fast32<FromFloat32<Fn, false>, FromFloat32<Fn, false>, sources, 0, 0>(e);
-  return e;
-}
 template <int sources, class Fn>
+Entry from_float32(Fn) {
+  return entry_of<&kernel32<FromFloat32<Fn, false>, sources>, nullptr, Shape{.sources = sources}>();
+}
+template <int sources, Accumulate third = separate, class Fn>
 Entry float64(Fn) {
-  Entry e;
-  e.kernel = &kernel64<Float64<Fn>, sources, 7>;
+  Entry e = entry_of<&kernel64<Float64<Fn>, sources, 7>, nullptr,
+                     Shape{.sources = sources,
+                           .wide = 7,
+                           .results = 2,
+                           .third = third,
+                           .mode_mask = round64 | denorm64,
+                           .mode_keep = denorm64}>();
   e.result = Result::f64;
   e.rounds = e.flushes = true;
-  e.mode_mask = round64 | denorm64;
-  e.mode_keep = denorm64;
   return e;
 }
 template <int sources, unsigned wide, class Fn>
 Entry integer64(Fn) {
-  Entry e;
-  e.kernel = &kernel64<Integer64<Fn>, sources, wide>;
-  return e;
-}
-
-template <Heat heat = cold, class Fn>
-Entry compare_integer(Fn) {
-  Entry e;
-  e.kernel = &compare32<Integer<Fn>>;
-  e.result = Result::mask;
-  return e;
+  return entry_of<&kernel64<Integer64<Fn>, sources, wide>, nullptr,
+                  Shape{.sources = sources, .wide = wide, .results = 2}>();
 }
 
 // Registration, one function per file.

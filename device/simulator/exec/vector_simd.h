@@ -292,40 +292,75 @@ ATTEST_INLINE F copysign(const F& magnitude, const F& sign) {
   return f((u(magnitude) & 0x7fffffffu) | (u(sign) & 0x80000000u));
 }
 
-// Nearest integer, ties to even, in round-to-nearest mode: beyond 2^23 (2^52) every number is one already.
-ATTEST_INLINE F rint(const F& x) {
+// To integral values. Only SSE2 lacks the instruction; there, beyond 2^23 (2^52) every number is integral
+// already, and below adding and subtracting that makes it so. (Written that way for AVX-512, clang 19 also
+// gets it wrong: it swaps the operands of a masked vpternlogd.)
+enum Direction { to_nearest, to_minus, to_plus, to_zero };  // as the instructions encode them
+#if defined(ATTEST_SIMD_AVX512)
+template <int how>
+ATTEST_INLINE F to_integral(const F& x) {
+  return bits<F>(_mm512_roundscale_ps(bits<__m512>(x), how | _MM_FROUND_NO_EXC));
+}
+template <int how>
+ATTEST_INLINE D to_integral(const D& x) {
+  return bits<D>(_mm512_roundscale_pd(bits<__m512d>(x), how | _MM_FROUND_NO_EXC));
+}
+#elif defined(ATTEST_SIMD_AVX2)
+template <int how>
+ATTEST_INLINE F to_integral(const F& x) {
+  struct Parts {
+    __m256 part[2];
+  } p = bits<Parts>(x);
+  for (auto& part : p.part) part = _mm256_round_ps(part, how | _MM_FROUND_NO_EXC);
+  return bits<F>(p);
+}
+template <int how>
+ATTEST_INLINE D to_integral(const D& x) {
+  struct Parts {
+    __m256d part[2];
+  } p = bits<Parts>(x);
+  for (auto& part : p.part) part = _mm256_round_pd(part, how | _MM_FROUND_NO_EXC);
+  return bits<D>(p);
+}
+#else
+ATTEST_INLINE F nearest(const F& x) {
   const F big = splatf(8388608.0f);
   const F magnitude = abs(x);
   return select(magnitude < big, copysign((magnitude + big) - big, x), x);
 }
-ATTEST_INLINE D rint(const D& x) {
+ATTEST_INLINE D nearest(const D& x) {
   const D big = splatd(4503599627370496.0);
   const D magnitude = abs(x);
   return select(magnitude < big, copysign((magnitude + big) - big, x), x);
 }
-ATTEST_INLINE F trunc(const F& x) {
-  const F nearest = rint(x), one = splatf(1.0f);
-  return copysign(select(abs(nearest) > abs(x), abs(nearest) - one, abs(nearest)), x);
+template <int how, class V>
+ATTEST_INLINE V to_integral(const V& x) {
+  const V r = nearest(x), one = V{} + 1;
+  if constexpr (how == to_nearest)
+    return r;
+  else if constexpr (how == to_zero)
+    return copysign(select(abs(r) > abs(x), abs(r) - one, abs(r)), x);
+  else if constexpr (how == to_minus)
+    return copysign(select(r > x, r - one, r), x);
+  else
+    return copysign(select(r < x, r + one, r), x);
 }
-ATTEST_INLINE D trunc(const D& x) {
-  const D nearest = rint(x), one = splatd(1.0);
-  return copysign(select(abs(nearest) > abs(x), abs(nearest) - one, abs(nearest)), x);
+#endif
+template <class V>
+ATTEST_INLINE V rint(const V& x) {
+  return to_integral<to_nearest>(x);
 }
-ATTEST_INLINE F floor(const F& x) {
-  const F nearest = rint(x);
-  return copysign(select(nearest > x, nearest - splatf(1.0f), nearest), x);
+template <class V>
+ATTEST_INLINE V trunc(const V& x) {
+  return to_integral<to_zero>(x);
 }
-ATTEST_INLINE D floor(const D& x) {
-  const D nearest = rint(x);
-  return copysign(select(nearest > x, nearest - splatd(1.0), nearest), x);
+template <class V>
+ATTEST_INLINE V floor(const V& x) {
+  return to_integral<to_minus>(x);
 }
-ATTEST_INLINE F ceil(const F& x) {
-  const F nearest = rint(x);
-  return copysign(select(nearest < x, nearest + splatf(1.0f), nearest), x);
-}
-ATTEST_INLINE D ceil(const D& x) {
-  const D nearest = rint(x);
-  return copysign(select(nearest < x, nearest + splatd(1.0), nearest), x);
+template <class V>
+ATTEST_INLINE V ceil(const V& x) {
+  return to_integral<to_plus>(x);
 }
 
 // a * b + c with one rounding.
@@ -383,15 +418,15 @@ ATTEST_INLINE D fma(const D& a, const D& b, const D& c) {
 #endif
 }
 
-// Integers to floating point, rounding as the machine is told to. Without AVX-512 compilers convert unsigned
-// numbers by adding and subtracting magic constants, which turns 0 into -0 when rounding down; hence the way
-// through double.
+// Integers to floating point, rounding as the machine is told to. Compilers convert unsigned numbers for AVX2
+// and SSE2 with magic constants, which turns 0 into -0 when rounding down; written out it can be mended (and
+// 32 bits are exact in double).
 ATTEST_INLINE D to_double(const I8& x) {
   return __builtin_convertvector(x, D);
 }
 ATTEST_INLINE D to_double(const U8& x) {
-  const I8 halved = bits<I8>(x >> 1);  // fits, and both steps are exact
-  return to_double(halved) * splatd(2.0) + to_double(bits<I8>(x & 1u));
+  const D shifted = d(widen(x) | 0x4330000000000000ull);  // 2^52 + x
+  return abs(shifted - splatd(0x1p52));
 }
 ATTEST_INLINE F to_float(const I& x) {
   return __builtin_convertvector(x, F);

@@ -126,17 +126,15 @@ struct Single {
 };
 template <class Fn>
 Entry single() {
-  Entry e;
-  e.kernel = &kernel32<Single<Fn>, 1>;
+  Entry e = entry_of<&kernel32<Single<Fn>, 1>, nullptr, Shape{}>();
   e.result = Result::f32;
-  e.fast[0] = &fast32<Single<Fn>, Single<Fn>, 1, 0, 0, 0, separate>;
   return e;
 }
 template <class Fn>
 struct HalfPrecision {
   static ATTEST_INLINE U run(const Context& context, const U& raw) {
     const F x = half_to_float(raw & 0xffffu);
-    const F r = join(to_float(Fn::of(to_double(lower(x)))), to_float(Fn::of(to_double(upper(x)))));
+    const F r = join(odd_float(Fn::of(to_double(lower(x)))), odd_float(Fn::of(to_double(upper(x)))));
     return half_result(r, context.mode & ~round64, raw);
   }
 };

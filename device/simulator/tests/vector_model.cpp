@@ -32,15 +32,33 @@ struct Format {
 };
 constexpr Format f16{16, 11, -14, 15}, f32{32, 24, -126, 127}, f64{64, 53, -1022, 1023};
 
-u64 magnitude(const Format& f, u64 x) { return x & (f.sign() - 1); }
-bool negative(const Format& f, u64 x) { return (x & f.sign()) != 0; }
-bool is_nan(const Format& f, u64 x) { return magnitude(f, x) > f.infinity(); }
-bool is_inf(const Format& f, u64 x) { return magnitude(f, x) == f.infinity(); }
-bool is_zero(const Format& f, u64 x) { return magnitude(f, x) == 0; }
-bool is_signalling(const Format& f, u64 x) { return is_nan(f, x) && (x & f.quiet()) == 0; }
-bool is_denormal(const Format& f, u64 x) { return !is_zero(f, x) && magnitude(f, x) < u64{1} << (f.p - 1); }
-u64 flushed(const Format& f, u64 x) { return is_denormal(f, x) ? x & f.sign() : x; }
-i64 exponent_field(const Format& f, u64 x) { return static_cast<i64>(magnitude(f, x) >> (f.p - 1)); }
+u64 magnitude(const Format& f, u64 x) {
+  return x & (f.sign() - 1);
+}
+bool negative(const Format& f, u64 x) {
+  return (x & f.sign()) != 0;
+}
+bool is_nan(const Format& f, u64 x) {
+  return magnitude(f, x) > f.infinity();
+}
+bool is_inf(const Format& f, u64 x) {
+  return magnitude(f, x) == f.infinity();
+}
+bool is_zero(const Format& f, u64 x) {
+  return magnitude(f, x) == 0;
+}
+bool is_signalling(const Format& f, u64 x) {
+  return is_nan(f, x) && (x & f.quiet()) == 0;
+}
+bool is_denormal(const Format& f, u64 x) {
+  return !is_zero(f, x) && magnitude(f, x) < u64{1} << (f.p - 1);
+}
+u64 flushed(const Format& f, u64 x) {
+  return is_denormal(f, x) ? x & f.sign() : x;
+}
+i64 exponent_field(const Format& f, u64 x) {
+  return static_cast<i64>(magnitude(f, x) >> (f.p - 1));
+}
 
 /// x = significand * 2^exponent, finite.
 struct Parts {
@@ -136,7 +154,8 @@ u64 rounded(const Format& f, Fixed x, u32 rounding, bool zero_negative, int shif
     const bool to_infinity = rounding == 0 || (rounding == 1 && !minus) || (rounding == 2 && minus);
     r = to_infinity ? f.infinity() : f.infinity() - 1;
   } else {
-    r = (static_cast<u64>(exponent + f.p - 1 - f.emin + 1) << (f.p - 1)) | (kept & ((u64{1} << (f.p - 1)) - 1));
+    r = (static_cast<u64>(exponent + f.p - 1 - f.emin + 1) << (f.p - 1)) |
+        (kept & ((u64{1} << (f.p - 1)) - 1));
   }
   return r | (minus ? f.sign() : 0);
 }
@@ -170,15 +189,15 @@ u64 add(const Format& f, const Mode& mode, u64 a, u64 b) {
   Fixed sum = fixed(f, a);
   sum += fixed(f, b);
   const bool both_minus = negative(f, a) && negative(f, b);
-  const bool zero_minus = is_zero(f, a) && is_zero(f, b) && negative(f, a) == negative(f, b)
-                              ? both_minus
-                              : mode.rounding == 2;
+  const bool zero_minus =
+      is_zero(f, a) && is_zero(f, b) && negative(f, a) == negative(f, b) ? both_minus : mode.rounding == 2;
   return rounded(f, sum, mode.rounding, zero_minus);
 }
 u64 mul(const Format& f, const Mode& mode, u64 a, u64 b) {
   if (is_nan(f, a) || is_nan(f, b)) return nan_of(f, mode, {a, b});
   const u64 sign = (a ^ b) & f.sign();
-  if (is_inf(f, a) || is_inf(f, b)) return is_zero(f, a) || is_zero(f, b) ? f.default_nan() : sign | f.infinity();
+  if (is_inf(f, a) || is_inf(f, b))
+    return is_zero(f, a) || is_zero(f, b) ? f.default_nan() : sign | f.infinity();
   return rounded(f, fixed_product(f, a, b), mode.rounding, sign != 0);
 }
 /// Fused, times 2^shift, rounded once to `to`.
@@ -198,7 +217,9 @@ u64 fma(const Format& f, const Format& to, const Mode& mode, u64 a, u64 b, u64 c
   return rounded(to, sum, mode.rounding, zero_minus, shift);
 }
 
-u64 neg(const Format& f, u64 x) { return x ^ f.sign(); }
+u64 neg(const Format& f, u64 x) {
+  return x ^ f.sign();
+}
 
 /// -1, 0, 1; nothing if unordered.
 std::optional<int> order(const Format& f, u64 a, u64 b) {
@@ -236,7 +257,8 @@ u64 integral(const Format& f, const Mode& mode, char how, u64 x) {
   u64 whole = down >= 64 ? 0 : p.significand >> down;
   const u64 rest = down >= 64 ? p.significand : p.significand - (whole << down);
   const bool some = rest != 0;
-  const bool over_half = down < 64 && rest > u64{1} << (down - 1), half = down < 64 && rest == u64{1} << (down - 1);
+  const bool over_half = down < 64 && rest > u64{1} << (down - 1),
+             half = down < 64 && rest == u64{1} << (down - 1);
   if ((how == 'f' && p.negative && some) || (how == 'c' && !p.negative && some) ||
       (how == 'n' && (over_half || (half && (whole & 1) != 0))))
     ++whole;
@@ -324,7 +346,7 @@ Scaled div_scale(const Format& f, const Mode& mode, u64 s0, u64 s1, u64 s2) {
   if (is_zero(f, s1) || is_zero(f, s2)) return {quiet_nan, false};
   if (exponent_field(f, s2) - exponent_field(f, s1) >= gap) return {s0 == s1 ? up() : s0, true};
   if (is_denormal(f, s1)) return {up(), false};
-  const u64 huge = static_cast<u64>(2 * f.emax) << (f.p - 1);  // 2^(emax - 1) = 1 / smallest normal
+  const u64 huge = static_cast<u64>(2 * f.emax - 1) << (f.p - 1);  // 2^(emax - 1) = 1 / smallest normal
   const bool reciprocal_tiny = finite1 && magnitude(f, s1) > huge;
   const bool quotient_tiny = is_nan(f, s1) || is_nan(f, s2) ? false
                              : is_inf(f, s1)                ? !is_inf(f, s2)
@@ -363,9 +385,15 @@ bool class_matches(const Format& f, u64 x, u64 wanted) {
   return (wanted >> k & 1) != 0;
 }
 
-i64 sext(u64 x, int width) { return static_cast<i64>(x << (64 - width)) >> (64 - width); }
-u64 zext(u64 x, int width) { return width == 64 ? x : x & ((u64{1} << width) - 1); }
-i128 clamp_to(i128 v, i128 low, i128 high) { return v < low ? low : v > high ? high : v; }
+i64 sext(u64 x, int width) {
+  return static_cast<i64>(x << (64 - width)) >> (64 - width);
+}
+u64 zext(u64 x, int width) {
+  return width == 64 ? x : x & ((u64{1} << width) - 1);
+}
+i128 clamp_to(i128 v, i128 low, i128 high) {
+  return v < low ? low : v > high ? high : v;
+}
 
 bool eats(string_view& s, string_view prefix) {
   if (!s.starts_with(prefix)) return false;
@@ -435,10 +463,12 @@ std::optional<u64> float_operation(string_view op, const Format& f, const Mode& 
     if (is_zero(f, a) || is_zero(f, b)) return 0;
     return mul(f, m, a, b);
   }
-  if (op == "fma" || op == "fmac" || op == "fmamk" || op == "fmaak" || op == "fma_legacy") return fma(f, f, m, a, b, c);
+  if (op == "fma" || op == "fmac" || op == "fmamk" || op == "fmaak" || op == "fma_legacy")
+    return fma(f, f, m, a, b, c);
   if (op == "mad" || op == "mac" || op == "madmk" || op == "madak" || op == "mad_legacy") {
     if (is_nan(f, a) || is_nan(f, b) || is_nan(f, c)) return nan_of(f, m, {a, b, c});
-    const u64 product = mul(f, m, a, b);
+    const bool finite = !is_inf(f, a) && !is_inf(f, b);
+    const u64 product = stop_overflow(m, mul(f, m, a, b), finite);
     return is_nan(f, product) ? f.default_nan() : add(f, m, product, c);
   }
   if (op == "min" || op == "max") return extreme(f, m, op == "max", a, b);
@@ -455,8 +485,11 @@ std::optional<u64> float_operation(string_view op, const Format& f, const Mode& 
   return std::nullopt;
 }
 
-std::optional<u64> integer_operation(string_view op, int width, bool is_signed, bool clamp, u64 ra, u64 rb, u64 rc) {
-  const auto widen = [&](u64 x) -> i128 { return is_signed ? i128{sext(x, width)} : static_cast<i128>(zext(x, width)); };
+std::optional<u64> integer_operation(string_view op, int width, bool is_signed, bool clamp, u64 ra, u64 rb,
+                                     u64 rc) {
+  const auto widen = [&](u64 x) -> i128 {
+    return is_signed ? i128{sext(x, width)} : static_cast<i128>(zext(x, width));
+  };
   const i128 a = widen(ra), b = widen(rb), c = widen(rc);
   const i128 low = is_signed ? -(i128{1} << (width - 1)) : 0;
   const i128 high = is_signed ? (i128{1} << (width - 1)) - 1 : (i128{1} << width) - 1;
@@ -486,13 +519,16 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   const auto a32 = static_cast<u32>(a), b32 = static_cast<u32>(b), c32 = static_cast<u32>(c);
   const Mode& m = lane.mode;
   const auto value = [](u64 v) { return Outcome{v, {}, false}; };
-  const auto saturate_u32 = [&](i128 v) { return static_cast<u32>(lane.clamp ? clamp_to(v, 0, 0xffffffff) : v); };
+  const auto saturate_u32 = [&](i128 v) {
+    return static_cast<u32>(lane.clamp ? clamp_to(v, 0, 0xffffffff) : v);
+  };
   const auto saturate_i32 = [&](i128 v) {
     return static_cast<u32>(lane.clamp ? clamp_to(v, -0x80000000ll, 0x7fffffff) : v);
   };
 
   // Bits.
-  if (n == "mov_b32" || n == "mov_b64" || n == "accvgpr_mov_b32" || n == "accvgpr_read_b32" || n == "accvgpr_write_b32")
+  if (n == "mov_b32" || n == "mov_b64" || n == "accvgpr_mov_b32" || n == "accvgpr_read_b32" ||
+      n == "accvgpr_write_b32")
     return value(a);
   if (n == "not_b32") return value(~a32);
   if (n == "and_b32") return value(a & b);
@@ -626,7 +662,9 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   if (n == "msad_u8") return value(saturate_u32(i128{sad_bytes(a, b, 0, true)} + c32));
   if (n == "sad_hi_u8") return value(saturate_u32((i128{sad_bytes(a, b, 0, false)} << 16) + c32));
   if (n == "sad_u16") {
-    const auto difference = [](u64 x, u64 y) { return std::abs(static_cast<i64>(x & 0xffff) - static_cast<i64>(y & 0xffff)); };
+    const auto difference = [](u64 x, u64 y) {
+      return std::abs(static_cast<i64>(x & 0xffff) - static_cast<i64>(y & 0xffff));
+    };
     return value(saturate_u32(i128{difference(a, b)} + difference(a >> 16, b >> 16) + c32));
   }
   if (n == "sad_u32") return value(saturate_u32(i128{std::abs(i64{a32} - i64{b32})} + c32));
@@ -664,11 +702,14 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
     Fixed sum = fixed(f32, a);
     sum += Fixed(false, 1, -1);
     const u64 in_double = rounded(f64, sum, 2, false);  // rounding down does not change the floor
-    return value(static_cast<u32>(to_integer(f64, integral(f64, m, 'f', in_double), -0x80000000ll, 0x7fffffff)));
+    return value(
+        static_cast<u32>(to_integer(f64, integral(f64, m, 'f', in_double), -0x80000000ll, 0x7fffffff)));
   }
-  if (n == "cvt_off_f32_i4") return value(rounded(f32, Fixed(sext(a, 4) < 0, static_cast<u128>(std::abs(sext(a, 4))), -4), 0, false));
+  if (n == "cvt_off_f32_i4")
+    return value(rounded(f32, Fixed(sext(a, 4) < 0, static_cast<u128>(std::abs(sext(a, 4))), -4), 0, false));
   for (int k = 0; k < 4; ++k)
-    if (n == "cvt_f32_ubyte" + std::to_string(k)) return value(from_integer(f32, 0, static_cast<i128>(a >> (8 * k) & 0xff)));
+    if (n == "cvt_f32_ubyte" + std::to_string(k))
+      return value(from_integer(f32, 0, static_cast<i128>(a >> (8 * k) & 0xff)));
   if (n == "cvt_f16_f32") {
     const bool finite = !is_nan(f32, a) && !is_inf(f32, a);
     return value(stop_overflow(m, convert(f32, f16, m, a), finite));
@@ -676,10 +717,12 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   if (n == "cvt_f32_f16") return value(convert(f16, f32, nearest, a & 0xffff));
   if (n == "cvt_f64_f32") return value(convert(f32, f64, nearest, a));
   if (n == "cvt_f32_f64") return value(convert(f64, f32, m, a));
-  if (n == "cvt_f16_u16") return value(stop_overflow(m, from_integer(f16, m.rounding, static_cast<i128>(zext(a, 16))), true));
+  if (n == "cvt_f16_u16")
+    return value(stop_overflow(m, from_integer(f16, m.rounding, static_cast<i128>(zext(a, 16))), true));
   if (n == "cvt_f16_i16") return value(stop_overflow(m, from_integer(f16, m.rounding, sext(a, 16)), true));
   if (n == "cvt_u16_f16") return value(static_cast<u64>(to_integer(f16, a & 0xffff, 0, 0xffff)));
-  if (n == "cvt_i16_f16") return value(zext(static_cast<u64>(to_integer(f16, a & 0xffff, -0x8000, 0x7fff)), 16));
+  if (n == "cvt_i16_f16")
+    return value(zext(static_cast<u64>(to_integer(f16, a & 0xffff, -0x8000, 0x7fff)), 16));
   if (n == "cvt_pkrtz_f16_f32") {
     const Mode zero{m.bits, 3};
     return value(convert(f32, f16, zero, a) | convert(f32, f16, zero, b) << 16);
@@ -702,8 +745,10 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
     };
     if (n == "cvt_pknorm_i16_f32") return value(norm(f32, a, true) | norm(f32, b, true) << 16);
     if (n == "cvt_pknorm_u16_f32") return value(norm(f32, a, false) | norm(f32, b, false) << 16);
-    if (n == "cvt_pknorm_i16_f16") return value(norm(f16, a & 0xffff, true) | norm(f16, b & 0xffff, true) << 16);
-    if (n == "cvt_pknorm_u16_f16") return value(norm(f16, a & 0xffff, false) | norm(f16, b & 0xffff, false) << 16);
+    if (n == "cvt_pknorm_i16_f16")
+      return value(norm(f16, a & 0xffff, true) | norm(f16, b & 0xffff, true) << 16);
+    if (n == "cvt_pknorm_u16_f16")
+      return value(norm(f16, a & 0xffff, false) | norm(f16, b & 0xffff, false) << 16);
     if (n == "cvt_norm_i16_f16") return value(norm(f16, a & 0xffff, true));
     if (n == "cvt_norm_u16_f16") return value(norm(f16, a & 0xffff, false));
   }
@@ -717,7 +762,8 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   const auto float_bits = [](float x) -> u64 {
     return std::isnan(x) ? f32.default_nan() : std::bit_cast<u32>(x);
   };
-  if (n == "cvt_f32_fp8" || n == "cvt_f32_bf8") return value(float_bits(fp8_value(static_cast<std::uint8_t>(a), n[8] == 'b')));
+  if (n == "cvt_f32_fp8" || n == "cvt_f32_bf8")
+    return value(float_bits(fp8_value(static_cast<std::uint8_t>(a), n[8] == 'b')));
   if (n == "cvt_pk_f32_fp8" || n == "cvt_pk_f32_bf8") {
     const bool e5m2 = n[11] == 'b';
     return value(float_bits(fp8_value(static_cast<std::uint8_t>(a), e5m2)) |
@@ -725,7 +771,8 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   }
   if (n == "cvt_pk_fp8_f32" || n == "cvt_pk_bf8_f32") {
     const bool e5m2 = n[7] == 'b', saturate = (m.bits & ovfl_bit) != 0;
-    return value(fp8_nearest(as_float(a), e5m2, saturate) | u64{fp8_nearest(as_float(b), e5m2, saturate)} << 8);
+    return value(fp8_nearest(as_float(a), e5m2, saturate) | u64{fp8_nearest(as_float(b), e5m2, saturate)}
+                                                                << 8);
   }
   if (n == "cvt_sr_fp8_f32" || n == "cvt_sr_bf8_f32") {
     // floor(|x| / unit + fraction) units, unit being the last place of the format at |x|
@@ -738,7 +785,8 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
     if (std::isinf(x)) return value(overflow);
     const int exponent = x == 0 || std::ilogb(x) < lowest ? lowest : std::ilogb(x);
     // the machine aligns to 23 bits below the exponent first
-    const long double aligned = std::floor(std::scalbn(static_cast<long double>(std::fabs(x)), 23 - exponent));
+    const long double aligned =
+        std::floor(std::scalbn(static_cast<long double>(std::fabs(x)), 23 - exponent));
     const bool f32_denormal = std::fabs(x) < std::numeric_limits<float>::min();
     const auto sum = static_cast<u64>(f32_denormal ? 0 : aligned) + (b32 >> (32 - drop));
     const u64 units = sum >> drop;
@@ -763,6 +811,10 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
     const Format& f = n == "div_fmas_f32" ? f32 : f64;
     const int by = n == "div_fmas_f32" ? 64 : 128;
     const int shift = !lane.mask_in ? 0 : exponent_field(f, c) > f.emax ? by : -by;
+    // f64: an overflow before the scaling is not undone.
+    const u64 unscaled = fma(f, f, m, a, b, c);
+    if (f.bits == 64 && shift != 0 && magnitude(f, unscaled) >= f.infinity() - 1)
+      return value(ldexp(f, m, unscaled, shift));
     return value(fma(f, f, m, a, b, c, shift));
   }
   if (n == "fma_mix_f32") return value(fma(f32, f32, m, a, b, c));
@@ -776,7 +828,8 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
   if (n == "trig_preop_f64") {
     // 2/pi to 1201 bits by Machin's formula in fixed point, kept as bits
     static const std::vector<bool> digits = [] {
-      // pi / 2 from arctan(1/5), arctan(1/239), then division by long division, base 2^32, 1300 fractional bits
+      // pi / 2 from arctan(1/5), arctan(1/239), then division by long division, base 2^32, 1300 fractional
+      // bits
       constexpr int n_words = 48;
       using Number = std::vector<u32>;  // most significant word first, word 0 the integer part
       const auto divide = [](const Number& x, u32 by) {
@@ -826,18 +879,24 @@ std::optional<Outcome> named_operation(string_view n, const Lane& lane) {
     const i64 exponent = exponent_field(f64, a);
     if (exponent > 1077) shift += static_cast<u64>(exponent - 1077);
     u64 whole = 0;
-    for (u64 k = 0; k < 53; ++k) whole = whole << 1 | (shift + k < digits.size() && digits[shift + k] ? 1 : 0);
+    for (u64 k = 0; k < 53; ++k)
+      whole = whole << 1 | (shift + k < digits.size() && digits[shift + k] ? 1 : 0);
     i64 scale = -53 - static_cast<i64>(shift);
     if (exponent >= 1968) scale += 128;
     return value(rounded(f64, Fixed(false, whole, scale), 0, false));
   }
   if (n.starts_with("cube")) {
     const auto x = as_float(a), y = as_float(b), z = as_float(c);
-    const bool major_z = std::fabs(z) >= std::fabs(x) && std::fabs(z) >= std::fabs(y), major_y = std::fabs(y) >= std::fabs(x);
+    const bool major_z = std::fabs(z) >= std::fabs(x) && std::fabs(z) >= std::fabs(y),
+               major_y = std::fabs(y) >= std::fabs(x);
     if (n == "cubeid_f32")
-      return value(std::bit_cast<u32>(major_z ? (z < 0 ? 5.0f : 4.0f) : major_y ? (y < 0 ? 3.0f : 2.0f) : (x < 0 ? 1.0f : 0.0f)));
-    if (n == "cubesc_f32") return value(major_z ? (z < 0 ? neg(f32, a) : a) : major_y ? a : (x < 0 ? c : neg(f32, c)));
-    if (n == "cubetc_f32") return value(major_z ? neg(f32, b) : major_y ? (y < 0 ? neg(f32, c) : c) : neg(f32, b));
+      return value(std::bit_cast<u32>(major_z   ? (z < 0 ? 5.0f : 4.0f)
+                                      : major_y ? (y < 0 ? 3.0f : 2.0f)
+                                                : (x < 0 ? 1.0f : 0.0f)));
+    if (n == "cubesc_f32")
+      return value(major_z ? (z < 0 ? neg(f32, a) : a) : major_y ? a : (x < 0 ? c : neg(f32, c)));
+    if (n == "cubetc_f32")
+      return value(major_z ? neg(f32, b) : major_y ? (y < 0 ? neg(f32, c) : c) : neg(f32, b));
     const u64 major = major_z ? c : major_y ? b : a;
     const u64 doubled = mul(f32, m, major, std::bit_cast<u32>(2.0f));
     return value(is_nan(f32, doubled) ? nan_of(f32, m, {a, b, c}) : doubled);
@@ -861,8 +920,9 @@ std::optional<u64> bounded_operation(string_view n, const Mode& m, u64 a) {
   const u64 x = f->bits == 32 ? flushed(f32, a) : a;
   if (is_nan(*f, x)) return nan_of(*f, m, {x});
   const Parts p = [&] { return is_inf(*f, x) ? Parts{negative(*f, x), 1, 0} : parts(*f, x); }();
-  long double v = is_inf(*f, x) ? std::numeric_limits<long double>::infinity()
-                                : std::scalbn(static_cast<long double>(p.significand), static_cast<int>(p.exponent));
+  long double v = is_inf(*f, x)
+                      ? std::numeric_limits<long double>::infinity()
+                      : std::scalbn(static_cast<long double>(p.significand), static_cast<int>(p.exponent));
   if (p.negative) v = -v;
   long double r;
   const long double turn = 2 * 3.14159265358979323846264338327950288L;
@@ -882,7 +942,7 @@ std::optional<u64> bounded_operation(string_view n, const Mode& m, u64 a) {
     r = op == "sin" ? std::copysign(0.0L, v) : 1;
   } else {
     const long double rest = v - std::rint(v);
-    r = op == "sin" ? (rest == 0 ? std::copysign(0.0L, v) : std::sin(rest * turn))
+    r = op == "sin"                ? (rest == 0 ? std::copysign(0.0L, v) : std::sin(rest * turn))
         : std::fabs(rest) == 0.25L ? 0
                                    : std::cos(rest * turn);
     if (op == "sin" && std::fabs(rest) == 0.5L) r = 0;
@@ -931,7 +991,7 @@ u64 inline_constant(unsigned code, Slot slot, const Instruction& in, const Machi
 }
 
 struct DppSource {
-  int lane = -1;      ///< -1: none
+  int lane = -1;  ///< -1: none
   bool written = true;
 };
 DppSource dpp_source(const Instruction& in, u64 exec, int lane) {
@@ -969,14 +1029,16 @@ DppSource dpp_source(const Instruction& in, u64 exec, int lane) {
   if (from >= 0 && (exec >> from & 1) == 0) from = -1;
   DppSource s;
   s.lane = from;
-  s.written = (in.row_mask >> row & 1) != 0 && (in.bank_mask >> (k / 4) & 1) != 0 && (from >= 0 || in.bound_ctrl);
+  s.written =
+      (in.row_mask >> row & 1) != 0 && (in.bank_mask >> (k / 4) & 1) != 0 && (from >= 0 || in.bound_ctrl);
   return s;
 }
 
 /// MODE's denormal bits: does this operation look at them?
 bool sees_denormal_mode(string_view n, const OpInfo& shape) {
   if (!shape.has(op_flag::reads_mode)) return false;
-  for (const string_view odd : {"dot2", "cvt_pk_fp8", "cvt_pk_bf8", "cvt_sr", "trig_preop", "cvt_i32", "cvt_u32", "cvt_pk_u8", "cvt_pkaccum"})
+  for (const string_view odd : {"dot2", "cvt_pk_fp8", "cvt_pk_bf8", "cvt_sr", "trig_preop", "cvt_i32",
+                                "cvt_u32", "cvt_pk_u8", "cvt_pkaccum"})
     if (n.starts_with(odd)) return false;
   return true;
 }
@@ -991,7 +1053,10 @@ Kind result_kind(string_view n) {
   if (n.starts_with("cvt_")) {
     n.remove_prefix(4);
     if (n.starts_with("off_")) return Kind::f32;
-    return n.starts_with("f16") ? Kind::f16 : n.starts_with("f32") ? Kind::f32 : n.starts_with("f64") ? Kind::f64 : Kind::bits;
+    return n.starts_with("f16")   ? Kind::f16
+           : n.starts_with("f32") ? Kind::f32
+           : n.starts_with("f64") ? Kind::f64
+                                  : Kind::bits;
   }
   if (n == "dot2_f32_f16" || n == "dot2c_f32_f16") return Kind::f32;
   if (n.ends_with("_f16")) return Kind::f16;
@@ -1001,7 +1066,8 @@ Kind result_kind(string_view n) {
 }
 
 bool rounds_to_half(string_view op) {
-  return op != "min" && op != "max" && op != "min3" && op != "max3" && op != "med3" && !op.starts_with("div_fixup");
+  return op != "min" && op != "max" && op != "min3" && op != "max3" && op != "med3" &&
+         !op.starts_with("div_fixup");
 }
 bool all_finite(const Lane& lane, int at) {
   for (const u64 s : lane.s)
@@ -1024,15 +1090,17 @@ u64 post(const Format& f, const Instruction& in, const Mode& m, bool flushes, u6
 }
 
 bool keeps_other_half(string_view n) {
-  for (const string_view k : {"mad_f16", "mad_u16", "mad_i16", "fma_f16", "div_fixup_f16", "mac_f16", "madmk_f16", "madak_f16",
-                              "add_i16", "sub_i16", "min3_f16", "min3_i16", "min3_u16", "max3_f16", "max3_i16", "max3_u16",
-                              "med3_f16", "med3_i16", "med3_u16"})
+  for (const string_view k :
+       {"mad_f16", "mad_u16", "mad_i16", "fma_f16", "div_fixup_f16", "mac_f16", "madmk_f16", "madak_f16",
+        "add_i16", "sub_i16", "min3_f16", "min3_i16", "min3_u16", "max3_f16", "max3_i16", "max3_u16",
+        "med3_f16", "med3_i16", "med3_u16"})
     if (n == k) return true;
   return false;
 }
 bool is_half_result(string_view n) {
-  if (n.starts_with("pk_") || n.starts_with("cvt_pk") || n.starts_with("pack") || n.starts_with("dot") || n.starts_with("sad_") ||
-      n.starts_with("qsad") || n.starts_with("mad_u32") || n.starts_with("mad_i32") || n.starts_with("cmp"))
+  if (n.starts_with("pk_") || n.starts_with("cvt_pk") || n.starts_with("pack") || n.starts_with("dot") ||
+      n.starts_with("sad_") || n.starts_with("qsad") || n.starts_with("mad_u32") ||
+      n.starts_with("mad_i32") || n.starts_with("cmp"))
     return false;
   if (n.starts_with("cvt_")) {
     n.remove_prefix(4);
@@ -1124,7 +1192,8 @@ bool step(const Instruction& in, Machine& machine) {
   const u32 rounding_single = before.mode & 3, rounding_other = before.mode >> 2 & 3;
   Mode mode{before.mode, kind == Kind::f32 || kind == Kind::v2f32 ? rounding_single : rounding_other};
   const u64 vcc = before.pair(106);
-  const u64 mask_in = shape.src[2] == Slot::mask && in.src[2] != operand::none ? scalar(in.src[2], Slot::b64) : vcc;
+  const u64 mask_in =
+      shape.src[2] == Slot::mask && in.src[2] != operand::none ? scalar(in.src[2], Slot::b64) : vcc;
   u64 mask_out = 0;
 
   const auto flush_source = [&](Slot slot, u64 x) {
@@ -1153,7 +1222,11 @@ bool step(const Instruction& in, Machine& machine) {
           const u32 row = shifted(row_of(in.dst), 3);
           work.s[2] = before.vgpr[row * 64 + lane];
           if (dwords(shape.dst) == 2) work.s[2] |= u64{before.vgpr[(row + 1) * 64 + lane]} << 32;
-          const Slot as = kind == Kind::f32 ? Slot::f32 : kind == Kind::f64 ? Slot::f64 : kind == Kind::f16 ? Slot::f16 : kind == Kind::v2f16 ? Slot::v2f16 : Slot::b32;
+          const Slot as = kind == Kind::f32     ? Slot::f32
+                          : kind == Kind::f64   ? Slot::f64
+                          : kind == Kind::f16   ? Slot::f16
+                          : kind == Kind::v2f16 ? Slot::v2f16
+                                                : Slot::b32;
           if (flushes && !mixing) work.s[2] = flush_source(as, work.s[2]);
         }
         continue;
@@ -1245,7 +1318,8 @@ bool step(const Instruction& in, Machine& machine) {
         holds = compare_holds(predicate, a < b ? -1 : a > b ? 1 : 0);
       }
       out.mask_out = holds;
-    } else if (const auto bounded = bounded_operation(n, Mode{before.mode, 0}, shape.src[0] == Slot::f16 ? work.s[0] & 0xffff : work.s[0])) {
+    } else if (const auto bounded = bounded_operation(
+                   n, Mode{before.mode, 0}, shape.src[0] == Slot::f16 ? work.s[0] & 0xffff : work.s[0])) {
       out.value = *bounded;
     } else if (const auto named = named_operation(n, work)) {
       out = *named;
@@ -1271,7 +1345,10 @@ bool step(const Instruction& in, Machine& machine) {
       out.value = *low;
       if (both) out.value |= *one(width) << width;
       if (kind == Kind::f16)
-        out.value = stop_overflow(mode, out.value, rounds_to_half(op) && all_finite(work, 0));
+        out.value = stop_overflow(
+            mode, out.value,
+            rounds_to_half(op) &&
+                (op == "ldexp" ? magnitude(f16, work.s[0] & 0xffff) < f16.infinity() : all_finite(work, 0)));
       if (kind == Kind::v2f16 && rounds_to_half(op)) {
         u64 r = 0;
         for (int at = 0; at < 32; at += 16) {
@@ -1294,10 +1371,12 @@ bool step(const Instruction& in, Machine& machine) {
         out.value = post(f64, in, mode, flushes, out.value);
         break;
       case Kind::v2f16:
-        out.value = post(f16, in, mode, flushes, out.value & 0xffff) | post(f16, in, mode, flushes, out.value >> 16 & 0xffff) << 16;
+        out.value = post(f16, in, mode, flushes, out.value & 0xffff) |
+                    post(f16, in, mode, flushes, out.value >> 16 & 0xffff) << 16;
         break;
       case Kind::v2f32:
-        out.value = post(f32, in, mode, flushes, out.value & 0xffffffff) | post(f32, in, mode, flushes, out.value >> 32) << 32;
+        out.value = post(f32, in, mode, flushes, out.value & 0xffffffff) |
+                    post(f32, in, mode, flushes, out.value >> 32) << 32;
         break;
       case Kind::bits:
         break;

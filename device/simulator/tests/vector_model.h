@@ -2,9 +2,9 @@
 //
 // A second, slow meaning of every vector instruction, to compare the fast one with.
 //
-// It shares nothing with exec/: one lane at a time, dispatch by the spelling of the mnemonic, floating point in exact
-// fixed-point arithmetic (4864 bits hold every sum of an f64 product and an f64) with one explicit rounding, and NaNs,
-// infinities and zeros decided before any arithmetic.
+// It shares nothing with exec/: one lane at a time, dispatch by the spelling of the mnemonic, floating point
+// in exact fixed-point arithmetic (4864 bits hold every sum of an f64 product and an f64) with one explicit
+// rounding, and NaNs, infinities and zeros decided before any arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ struct Machine {
 /// False if the model does not know the operation.
 bool step(const Instruction& instruction, Machine& machine);
 
-/// Operations whose result is only bounded: the two results may differ by one unit in the last place (f32, f16), or by
-/// 2^29 of them (f64). The exact result before rounding, for the tests that measure the error.
+/// Operations whose result is only bounded: the two results may differ by one unit in the last place (f32,
+/// f16), or by 2^29 of them (f64). The exact result before rounding, for the tests that measure the error.
 bool is_bounded(Op op);
 
 // The 8-bit formats, by their definition.
