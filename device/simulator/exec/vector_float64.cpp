@@ -37,7 +37,7 @@ void div_scale_kernel(Rows& rows) {
     r = select(reciprocal_tiny, down, r);
     flag &= ~reciprocal_tiny;
     const J both = reciprocal_tiny & quotient_tiny;
-    r = select(both, select(is_denominator, up, s0), r);
+    r = select(both, select(is_denominator, down, s0), r);
     flag |= both;
     r = select(denormal(s1), up, r);
     flag &= ~denormal(s1);
@@ -51,26 +51,32 @@ void div_scale_kernel(Rows& rows) {
   rows.mask_out = mask;
 }
 
-/// The sum of a product and c rounded to odd (vector_simd.h), for magnitudes far from the ends of the range:
-/// the product as an unevaluated sum of two, exact by FMA.
-ATTEST_INLINE D fused_to_odd(const D& a, const D& b, const D& c) {
+/// (a * b + c) * 2^-128 where that is denormal: one rounding to a multiple of 2^-1074, which before scaling
+/// is one of 2^-946. The sum is had as two numbers (the product is exact as high + low by FMA, TwoSum keeps
+/// what adding c loses); adding 1.5 * 2^-894, whose last place is 2^-946, rounds, and the parts lost there
+/// and before, joined to odd, go into that rounding.
+ATTEST_INLINE D fused_down_to_denormal(const D& a, const D& b, const D& c) {
   const D high = a * b, low = fma(a, b, -high);
   const D sum = high + c, virtual_c = sum - high;
-  const D lost = (high - (sum - virtual_c)) + (c - virtual_c);
-  return add_to_odd(sum, lost + low);
+  const D lost = add_to_odd((high - (sum - virtual_c)) + (c - virtual_c), low);
+  const D grid = splatd(0x1.8p-894);
+  const D coarse_sum = grid + sum, rest = sum - (coarse_sum - grid);
+  const D rounded = (coarse_sum + add_to_odd(rest, lost)) - grid;
+  return copysign(rounded * splatd(0x1p-128), sum);
 }
 
 /// (a * b + c) * 2^+-128 in one rounding; c's exponent decides the direction, as for f32. Where the sum or
-/// the result may be denormal, multiplying the rounded sum would round twice: scaling down, the sum is made
-/// odd first; scaling up, the sources are scaled (small as the sum is, so are they).
+/// the result may be denormal, multiplying the rounded sum would round twice. Scaling up, the sources are
+/// scaled instead (small as the sum is, so are they).
 void div_fmas_kernel(Rows& rows) {
   for (u32 at = 0; at < lanes; at += 8) {
     const D a = d(load64(rows.at(0, at))), b = d(load64(rows.at(1, at))), c = d(load64(rows.at(2, at)));
     const J scaled = lane_mask64(static_cast<u32>(rows.mask_in >> at) & 0xffu);
     const J upwards = biased_exponent(c) > 1023;
     const D sum = fma(a, b, c);
-    const J small = J(abs(sum) < 0x1p-800) & J(sum != 0.0);
-    const D down = select(small, fused_to_odd(a, b, c), sum) * splatd(0x1p-128);
+    const J denormal_below = J(abs(sum) < 0x1p-894) & J(sum != 0.0),
+            small = J(abs(sum) < 0x1p-800) & J(sum != 0.0);
+    const D down = select(denormal_below, fused_down_to_denormal(a, b, c), sum * splatd(0x1p-128));
     const D up = select(small, fma(a * splatd(0x1p64), b * splatd(0x1p64), c * splatd(0x1p128)),
                         sum * splatd(0x1p128));
     const D r = select(scaled, select(upwards, up, down), sum);
@@ -211,7 +217,9 @@ void register_float64(Table& table) {
     const D mn = abs(numerator), md = abs(denominator);
     const J n_zero = mn == 0.0, d_zero = md == 0.0, n_inf = mn == __builtin_inf(),
             d_inf = md == __builtin_inf();
-    L r = (l(quotient) & 0x7fffffffffffffffull) | sign;
+    L r =
+        select(J(quotient != quotient), splat64(0x7ff0000000000000ull), l(quotient) & 0x7fffffffffffffffull) |
+        sign;
     const J far_below = (biased_exponent(numerator) - biased_exponent(denominator)) < -1075;
     r = select(far_below, sign, r);
     r = select(d_inf | n_zero, sign, r);

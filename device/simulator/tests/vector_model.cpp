@@ -352,7 +352,7 @@ Scaled div_scale(const Format& f, const Mode& mode, u64 s0, u64 s1, u64 s2) {
                              : is_inf(f, s1)                ? !is_inf(f, s2)
                              : finite2                      ? less_magnitude_scaled(f, s2, s1, f.emin)
                                                             : false;
-  if (reciprocal_tiny && quotient_tiny) return {s0 == s1 ? up() : s0, true};
+  if (reciprocal_tiny && quotient_tiny) return {s0 == s1 ? ldexp(f, mode, s0, -by) : s0, true};
   if (reciprocal_tiny) return {ldexp(f, mode, s0, -by), false};
   if (quotient_tiny) return {s0 == s2 ? up() : s0, true};
   if (exponent_field(f, s2) <= small) return {up(), false};
@@ -367,6 +367,7 @@ u64 div_fixup(const Format& f, u64 q, u64 d, u64 n) {
   if (is_inf(f, d) || is_zero(f, n)) return sign;
   if (f.bits == 32 && exponent_field(f, n) - exponent_field(f, d) < -150) return sign;
   if (f.bits == 64 && exponent_field(f, n) - exponent_field(f, d) < -1075) return sign;
+  if (is_nan(f, q) && f.bits != 16) return sign | f.infinity();
   return magnitude(f, q) | sign;
 }
 
