@@ -80,15 +80,13 @@ std::optional<std::uint32_t> poison_pattern(Poison poison, Format format) {
 }
 
 void fill_pattern(std::span<std::byte> bytes, std::uint32_t pattern, std::size_t element) {
-  const auto low = static_cast<unsigned char>(pattern);
-  bool uniform = true;
-  for (std::size_t i = 1; i < element; ++i)
-    uniform = uniform && static_cast<unsigned char>(pattern >> (8 * i)) == low;
-  if (uniform) {
-    std::memset(bytes.data(), low, bytes.size());
+  std::array<std::byte, 4> code;
+  std::memcpy(code.data(), &pattern, code.size());
+  if (std::all_of(code.begin(), code.begin() + element, [&](std::byte b) { return b == code[0]; })) {
+    std::memset(bytes.data(), static_cast<int>(code[0]), bytes.size());
     return;
   }
-  for (std::size_t i = 0; i < bytes.size(); i += element) std::memcpy(bytes.data() + i, &pattern, element);
+  for (std::size_t i = 0; i < bytes.size(); i += element) std::memcpy(bytes.data() + i, code.data(), element);
 }
 
 /// Writes the unused parts of a KV pool, 576 elements at a time.
@@ -102,7 +100,7 @@ class UnusedMemory {
     const std::size_t element = element_bytes(format_);
     if (const auto pattern = poison_pattern(poison_, format_)) return fill_pattern(bytes, *pattern, element);
     std::array<float, row_width> values;
-    std::array<std::byte, row_width * 4> narrowed;
+    std::array<std::byte, std::size_t{row_width} * 4> narrowed;
     const std::size_t row_bytes = row_width * element;
     for (std::size_t at = 0; at < bytes.size(); at += row_bytes) {
       if (poison_ == Poison::stale) {

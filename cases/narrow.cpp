@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 
 namespace attest::cases {
 namespace {
@@ -38,7 +38,7 @@ std::uint8_t to_fp8_e4m3fnuz(float value) {
 void narrow(Format format, const float* values, int count, std::byte* out) {
   switch (format) {
     case Format::bf16:
-      for (int i = 0; i < count; ++i) {
+      for (std::ptrdiff_t i = 0; i < count; ++i) {
         const std::uint16_t code = to_bf16(values[i]);
         std::memcpy(out + 2 * i, &code, 2);
       }
