@@ -5,10 +5,9 @@
 // the fields are, and three rules that hold everywhere:
 //
 // - A field that the operation does not have is either ignored or must be zero. Which of the two is not in
-// the manual;
-//   it is LLVM's, found by flipping every bit of every encoding.
+//   the manual; it is LLVM's, found by flipping every bit of every encoding.
 // - A scalar register tuple is aligned to its size, at most four; low bits of the field are ignored.
-//   A vector register tuple may start anywhere but must end by v255.
+//   A vector register tuple may start anywhere (an assembler makes even starts only) but must end by v255.
 // - One 32-bit literal may follow (source code 255), shared by every source that names it; VOP3 has none.
 #include "device/simulator/isa/decode.h"
 

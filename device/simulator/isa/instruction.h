@@ -2,7 +2,7 @@
 //
 // One decoded gfx942 machine instruction: what the words say, before anything is executed.
 //
-// The decoder (isa/decode.h) fills it from one, two or three dwords, the disassembler prints it in LLVM's
+// The decoder (isa/decode.h) fills it from one or two dwords, the disassembler prints it in LLVM's
 // syntax, the executor binds a handler to it. Fields that an encoding does not have keep their defaults.
 //
 // Operand codes form one space, the ISA's 9-bit source space with the accumulation registers behind it:
@@ -55,14 +55,15 @@ struct Instruction {
   Op op = Op::invalid;
   Encoding encoding = Encoding::sopp;
   Extension extension = Extension::none;
-  std::uint8_t size_bytes = 4;  ///< 4, 8 or 12
+  std::uint8_t size_bytes = 4;  ///< 4 or 8
 
   // Vector and scalar arithmetic.
   std::uint16_t dst = operand::none;   ///< VDST, SDST; of VOPC: 106 (vcc) or the SGPR pair
   std::uint16_t sdst = operand::none;  ///< the carry or mask result of VOP3B, or vcc of the VOP2 carry forms
-  std::uint16_t src[3] = {operand::none, operand::none, operand::none};
+  std::uint16_t src[3] = {operand::none, operand::none, operand::none};  ///< a mask source of VOP2 is vcc
   std::uint32_t literal = 0;
-  std::int32_t imm = 0;  ///< SIMM16 (sign-extended) of SOPK/SOPP; byte offset of SMEM, DS, MUBUF, FLAT
+  std::int32_t imm = 0;  ///< SIMM16 (sign-extended) of SOPK/SOPP; byte offset of SMEM, DS, MUBUF, FLAT.
+                         ///< In a Program: of direct branches, the number of the target instruction
   std::uint8_t neg = 0, abs = 0;           ///< bit i: source i. VOP3P: neg is neg_lo, abs is neg_hi
   std::uint8_t op_sel = 0, op_sel_hi = 0;  ///< VOP3: op_sel bit 3 is the destination half
   std::uint8_t omod = 0;                   ///< 0 none, 1 *2, 2 *4, 3 /2
@@ -85,8 +86,10 @@ struct Instruction {
   std::uint16_t saddr = operand::none;      ///< SMEM SBASE, MUBUF SRSRC, FLAT SADDR (first SGPR); none = off
   std::uint16_t soffset = operand::none;    ///< MUBUF SOFFSET, SMEM SOFFSET
   std::uint8_t offset1 = 0;                 ///< DS two-address forms: imm holds offset0
-  bool sc0 = false, sc1 = false, nt = false, lds = false, offen = false, idxen = false, gds = false;
-  std::uint8_t format = 0;  ///< MTBUF
+  bool sc0 = false, sc1 = false, nt = false, lds = false, idxen = false, gds = false;
+  bool offen = false;  ///< MUBUF, MTBUF: addr holds an offset. SMEM: the word has an immediate offset (imm)
+  std::uint8_t format =
+      0;  ///< MTBUF: data format in bits 3:0, number format in 6:4. s_atc_probe: its operand
 };
 
 }  // namespace attest::device::sim
