@@ -152,11 +152,10 @@ Handler control_handler(const Instruction& i) {
       return branch_if<[](const Wave& w) { return w.exec() == 0; }>;
     case Op::s_cbranch_execnz:
       return branch_if<[](const Wave& w) { return w.exec() != 0; }>;
-    case Op::s_cbranch_cdbgsys:  // the debugger's flags are clear
+    case Op::s_cbranch_cdbgsys:  // not taken: the debugger's flags are clear
     case Op::s_cbranch_cdbguser:
     case Op::s_cbranch_cdbgsys_or_user:
     case Op::s_cbranch_cdbgsys_and_user:
-      return nothing;
     case Op::s_nop:
     case Op::s_waitcnt:
     case Op::s_sleep:
