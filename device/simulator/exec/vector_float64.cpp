@@ -53,13 +53,13 @@ void div_scale_kernel(Rows& rows) {
 
 /// (a * b + c) * 2^-128 where that is denormal: one rounding to a multiple of 2^-1074, which before scaling
 /// is one of 2^-946. The sum is had as two numbers (the product is exact as high + low by FMA, TwoSum keeps
-/// what adding c loses); adding 1.5 * 2^-894, whose last place is 2^-946, rounds, and the parts lost there
-/// and before, joined to odd, go into that rounding.
+/// what adding c loses); adding 2^-894 of its sign, whose last place is 2^-946, rounds, and the parts lost
+/// there and before, joined to odd, go into that rounding.
 ATTEST_INLINE D fused_down_to_denormal(const D& a, const D& b, const D& c) {
   const D high = a * b, low = fma(a, b, -high);
   const D sum = high + c, virtual_c = sum - high;
   const D lost = add_to_odd((high - (sum - virtual_c)) + (c - virtual_c), low);
-  const D grid = splatd(0x1.8p-894);
+  const D grid = copysign(splatd(0x1p-894), sum);
   const D coarse_sum = grid + sum, rest = sum - (coarse_sum - grid);
   const D rounded = (coarse_sum + add_to_odd(rest, lost)) - grid;
   return copysign(rounded * splatd(0x1p-128), sum);

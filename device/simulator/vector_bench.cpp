@@ -4,8 +4,8 @@
 // its L1 bandwidth for 64-lane operands, and the price of a mispredicted branch (an instruction is an
 // indirect call).
 //
-//   simulator_bench                     everything
-//   simulator_bench --benchmark_filter=valu
+//   vector_bench                     everything
+//   vector_bench --benchmark_filter=valu
 //
 // Counters: wave_inst_per_s (64-lane instructions), flop_per_s, bytes_per_s, ns_per_miss. ATTEST_SIMD has no
 // effect: each level the host has is measured. A full set of lanes is active unless the name says otherwise.
