@@ -91,12 +91,20 @@ struct Avx2 {
     return _mm256_cvtpd_ps(_mm256_mul_pd(_mm256_cvtepi32_pd(x), scale));
   }
 
+  static int reduce_max_u8(I half) {
+    const __m128i quarter = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    const __m128i bytes =
+        _mm_and_si128(_mm_max_epu8(quarter, _mm_srli_epi16(quarter, 8)), _mm_set1_epi16(0xff));
+    return 0xff - (_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0xff), bytes))) & 0xffff);
+  }
   static int reduce_max16(I x) {
     const __m128i quarter = _mm_max_epi16(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
     const __m128i flipped = _mm_sub_epi16(_mm_set1_epi16(0x7fff), quarter);  // unsigned, order reversed
     return 0x7fff - (_mm_cvtsi128_si32(_mm_minpos_epu16(flipped)) & 0xffff);
   }
   static int reduce_min16(I x) { return -reduce_max16(_mm256_sub_epi16(_mm256_set1_epi16(-1), x)) - 1; }
+
+  static constexpr bool has_dot16 = false;  // no shift of sixteen-bit lanes by their own counts
 };
 
 struct Narrow {

@@ -95,6 +95,13 @@ struct Avx512 {
     return _mm512_cvtpd_ps(_mm512_mul_pd(_mm512_cvtepi32_pd(x), scale));
   }
 
+  static int reduce_max_u8(I x) {
+    const __m256i half = _mm256_max_epu8(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    const __m128i quarter = _mm_max_epu8(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    const __m128i bytes =
+        _mm_and_si128(_mm_max_epu8(quarter, _mm_srli_epi16(quarter, 8)), _mm_set1_epi16(0xff));
+    return 0xff - (_mm_cvtsi128_si32(_mm_minpos_epu16(_mm_sub_epi16(_mm_set1_epi16(0xff), bytes))) & 0xffff);
+  }
   static int reduce_max16(I x) {
     const __m256i half = _mm256_max_epi16(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
     const __m128i quarter = _mm_max_epi16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
@@ -102,6 +109,13 @@ struct Avx512 {
     return 0x7fff - (_mm_cvtsi128_si32(_mm_minpos_epu16(flipped)) & 0xffff);
   }
   static int reduce_min16(I x) { return -reduce_max16(_mm512_sub_epi16(_mm512_set1_epi16(-1), x)) - 1; }
+
+  static constexpr bool has_dot16 = true;
+  /// acc + x0 y0 + x1 y1 over the two sixteen-bit halves of a lane.
+  static I dot16(I acc, I x, I y) { return _mm512_dpwssd_epi32(acc, x, y); }
+  static I sllv16(I x, I n) { return _mm512_sllv_epi16(x, n); }
+  static I negative16(I x) { return _mm512_srai_epi16(x, 15); }
+  static I xor_(I x, I y) { return _mm512_xor_si512(x, y); }
 };
 
 struct Narrow {

@@ -96,62 +96,90 @@ inline Window unpack_bf16(const std::uint32_t* source, NarrowPanel<M, K, Blocks,
   return {V::reduce_max16(max) >> 7, V::reduce_min16(min) >> 7};
 }
 
+/// The f32 of a smaller float whose magnitude, sign removed, lies in f32's fields, scaled by 2^-prescale. A
+/// product with a power of two would do it too, but subnormal operands are slow on many machines.
+template <class V, int bias>
+inline typename V::I widen(typename V::I magnitude, typename V::I sign, int prescale) {
+  const int rebias = 127 - bias - prescale;
+  const auto subnormal = V::greater(V::set1(0x00800000), magnitude);
+  const auto moved = V::add(V::add(magnitude, V::set1(rebias << 23)), V::and_(subnormal, V::set1(1 << 23)));
+  const auto leading_one = V::and_(subnormal, V::set1((rebias + 1) << 23));
+  return V::or_(V::as_int(V::subtract(V::as_float(moved), V::as_float(leading_one))), sign);
+}
+
 /// false if there is a NaN or an infinity. B is scaled by 2^-prescale.
 template <class V, int M, int K, int Blocks>
 inline bool unpack_f16(const std::uint32_t* source, int prescale, NarrowPanel<M, K, Blocks, 2>& panel) {
   using I = typename V::I;
-  const I scale = V::set1((127 + 112 - prescale) << 23);
   const I bias = V::set1((15 + prescale) * 0x00800080);
   const I lowest = V::set1(static_cast<int>(0x80008000u));
   I max = V::set1(0);
-  const auto widen = [&](I half) {  // bits 0..15 of a lane
-    const I moved = V::template sll<13>(V::and_(half, V::set1(0x7fff)));
-    const I sign = V::template sll<16>(V::and_(half, V::set1(0x8000)));
-    return V::or_(V::as_int(V::mul(V::as_float(moved), V::as_float(scale))), sign);
-  };
   for_each_run<M, K, Blocks, 2>([&](int at, int block, int k) {
     for (int i = 0; i < M; i += V::width) {
       const I x = V::load(source + at + i);
       const I magnitude = V::and_(x, V::set1(0x7fff7fff));
       max = V::max16(max, magnitude);
       const I biased = V::max16(V::template srl<3>(V::and_(x, V::set1(0x7c007c00))), V::set1(0x00800080));
-      V::store(&panel.value[block][k][i], widen(x));
-      V::store(&panel.value[block][k + 1][i], widen(V::template srl<16>(x)));
       V::store(&panel.exponents[block][k / 2][i], V::where_zero16(magnitude, lowest, V::sub16(biased, bias)));
+      const I sign = V::set1(static_cast<int>(0x80000000u)), bits = V::set1(0x7fff << 13);
+      V::store(&panel.value[block][k][i], widen<V, 15>(V::and_(V::template sll<13>(x), bits),
+                                                       V::and_(V::template sll<16>(x), sign), prescale));
+      V::store(&panel.value[block][k + 1][i],
+               widen<V, 15>(V::and_(V::template srl<3>(x), bits), V::and_(x, sign), prescale));
     }
   });
   return V::reduce_max16(max) < 0x7c00;
 }
 
-/// false if there is a NaN. B is scaled by 2^-prescale.
-template <class V, Element type, int M, int K, int Blocks>
-inline bool unpack_8bit(const std::uint32_t* source, int prescale, NarrowPanel<M, K, Blocks, 4>& panel) {
+/// What decides how fp8 and bf8 go: a NaN, and the largest exponent field.
+struct Census {
+  bool nan;
+  int largest_field;
+};
+
+template <class V, Element type>
+inline Census census_8bit(const std::uint32_t* source, int count) {
+  using I = typename V::I;
+  I nan = V::set1(0), largest = V::set1(0);
+  for (int at = 0; at < count; at += V::width) {
+    const I x = V::load(source + at);
+    nan = V::or_(nan, V::equal8(x, V::set1(static_cast<int>(0x80808080u))));
+    largest = V::max_u8(largest, V::and_(x, V::set1(0x7f7f7f7f)));
+  }
+  return {V::any(nan), V::reduce_max_u8(largest) >> (type == Element::fp8 ? 3 : 2)};
+}
+
+/// Exponents of four k; B's less prescale.
+template <class V, Element type>
+inline typename V::I exponents_8bit(typename V::I x, int prescale) {
   using I = typename V::I;
   constexpr int mantissa_bits = type == Element::fp8 ? 3 : 2, bias = type == Element::fp8 ? 8 : 16;
-  const I scale = V::set1((127 + 127 - bias - prescale) << 23);
-  const I subtract = V::set1((bias + prescale) * 0x01010101);
-  const I lowest = V::set1(static_cast<int>(0x80808080u));
-  I nan = V::set1(0);
-  const auto widen = [&](I byte) {  // bits 0..7 of a lane
-    const I moved = V::template sll<23 - mantissa_bits>(V::and_(byte, V::set1(0x7f)));
-    const I sign = V::template sll<24>(V::and_(byte, V::set1(0x80)));
-    return V::or_(V::as_int(V::mul(V::as_float(moved), V::as_float(scale))), sign);
-  };
+  const I field =
+      V::and_(V::template srl<mantissa_bits>(x), V::set1(type == Element::fp8 ? 0x0f0f0f0f : 0x1f1f1f1f));
+  const I exponent = V::sub8(V::max_u8(field, V::set1(0x01010101)), V::set1((bias + prescale) * 0x01010101));
+  return V::where_zero8(x, V::set1(static_cast<int>(0x80808080u)), exponent);
+}
+
+/// No NaN. B is scaled by 2^-prescale.
+template <class V, Element type, int M, int K, int Blocks>
+inline void unpack_8bit(const std::uint32_t* source, int prescale, NarrowPanel<M, K, Blocks, 4>& panel) {
+  using I = typename V::I;
+  constexpr int up = type == Element::fp8 ? 20 : 21, bias = type == Element::fp8 ? 8 : 16;
+  const I bits = V::set1(0x7f << up), sign = V::set1(static_cast<int>(0x80000000u));
   for_each_run<M, K, Blocks, 4>([&](int at, int block, int k) {
     for (int i = 0; i < M; i += V::width) {
       const I x = V::load(source + at + i);
-      nan = V::or_(nan, V::equal8(x, lowest));
-      const I field =
-          V::and_(V::template srl<mantissa_bits>(x), V::set1(type == Element::fp8 ? 0x0f0f0f0f : 0x1f1f1f1f));
-      const I exponent = V::sub8(V::max_u8(field, V::set1(0x01010101)), subtract);
-      V::store(&panel.exponents[block][k / 4][i], V::where_zero8(x, lowest, exponent));
-      V::store(&panel.value[block][k][i], widen(x));
-      V::store(&panel.value[block][k + 1][i], widen(V::template srl<8>(x)));
-      V::store(&panel.value[block][k + 2][i], widen(V::template srl<16>(x)));
-      V::store(&panel.value[block][k + 3][i], widen(V::template srl<24>(x)));
+      V::store(&panel.exponents[block][k / 4][i], exponents_8bit<V, type>(x, prescale));
+      const auto put = [&](int e, I magnitude, I high) {
+        V::store(&panel.value[block][k + e][i],
+                 widen<V, bias>(V::and_(magnitude, bits), V::and_(high, sign), prescale));
+      };
+      put(0, V::template sll<up>(x), V::template sll<24>(x));
+      put(1, V::template sll<up - 8>(x), V::template sll<16>(x));
+      put(2, V::template sll<up - 16>(x), V::template sll<8>(x));
+      put(3, V::template srl<24 - up>(x), x);
     }
   });
-  return !V::any(nan);
 }
 
 /// Whether every c is zero or has an exponent in [low, high].
@@ -370,6 +398,76 @@ template <class V, bool any_c, int M, int K, int Blocks>
       }
 }
 
+/// fp8 as integers in units of 2^-10, sixteen bits each: k and k + 2, k + 1 and k + 3 share a lane.
+template <int M, int K>
+struct IntegerPanel {
+  alignas(64) std::int32_t pairs[K / 2][M];
+  alignas(64) std::int32_t exponents[K / 4][M];
+};
+constexpr int fp8_product_unit = -20;
+
+template <class V, int M, int K>
+inline void unpack_integers(const std::uint32_t* source, IntegerPanel<M, K>& panel) {
+  using I = typename V::I;
+  const auto decode = [](I x) {  // bits 0..7 of 16-bit lanes
+    const I field = V::and_(V::template srl<3>(x), V::set1(0x000f000f));
+    const I normal = V::where_zero16(field, V::set1(0), V::set1(0x00080008));
+    const I significand = V::or_(V::and_(x, V::set1(0x00070007)), normal);
+    const I shift = V::sub16(V::max16(field, V::set1(0x00010001)), V::set1(0x00010001));
+    const I negative = V::negative16(V::template sll<8>(x));
+    return V::sub16(V::xor_(V::sllv16(significand, shift), negative), negative);
+  };
+  for_each_run<M, K, 1, 4>([&](int at, int, int k) {
+    for (int i = 0; i < M; i += V::width) {
+      const I x = V::load(source + at + i);
+      V::store(&panel.exponents[k / 4][i], exponents_8bit<V, Element::fp8>(x, 0));
+      V::store(&panel.pairs[k / 2][i], decode(V::and_(x, V::set1(0x00ff00ff))));
+      V::store(&panel.pairs[k / 2 + 1][i], decode(V::and_(V::template srl<8>(x), V::set1(0x00ff00ff))));
+    }
+  });
+}
+
+/// fp8 so small that nothing is truncated: no product has bits below 2^-20, and E - 24 <= -20. Then groups do
+/// not matter and integer dot products are exact: each product is below 4 * 2^4, in units below 2^26.
+template <class V, bool any_c, int M, int K>
+[[gnu::noinline]] void multiply_exactly(const IntegerPanel<M, K>& a, const IntegerPanel<M, K>& b,
+                                        const std::uint32_t* c, std::uint32_t* d) {
+  using I = typename V::I;
+  constexpr int L = 16;
+  const I clamp = V::set1(exponent_floor * (1 << 23));
+  for (int s = 0; s < K; s += L)
+    for (int j = 0; j < M; j += V::width) {
+      const std::uint32_t* from = s == 0 ? c : d;
+      alignas(64) std::int32_t largest[M][V::width], sums[M][V::width];
+      for (int i = 0; i < M; ++i) {
+        I e = V::add8(V::load(&b.exponents[s / 4][j]), V::set1(a.exponents[s / 4][i]));
+        for (int k = 1; k < L / 4; ++k)
+          e = V::max8(e, V::add8(V::load(&b.exponents[s / 4 + k][j]), V::set1(a.exponents[s / 4 + k][i])));
+        e = V::max8(e, V::template srl<16>(e));
+        e = V::max8(e, V::template srl<8>(e));
+        V::store(largest[i], V::max(V::template sra<1>(V::template sll<24>(e)), clamp));
+      }
+      for (int i = 0; i < M; ++i) {
+        I even = V::set1(0), odd = V::set1(0);
+        for (int k = 0; k < L / 2; k += 2) {
+          even = V::dot16(even, V::load(&b.pairs[s / 2 + k][j]), V::set1(a.pairs[s / 2 + k][i]));
+          odd = V::dot16(odd, V::load(&b.pairs[s / 2 + k + 1][j]), V::set1(a.pairs[s / 2 + k + 1][i]));
+        }
+        const I shift =
+            V::template sra<23>(V::sub(V::set1((fp8_product_unit + 24) * (1 << 23)), V::load(largest[i])));
+        V::store(sums[i], V::sllv(V::add(even, odd), shift));
+      }
+      for (int i = 0; i < M; ++i) {
+        const int at = row_offset<M>(0, i) + j;
+        const I sum = V::load(sums[i]), e = V::load(largest[i]), c_bits = V::load(from + at);
+        if constexpr (any_c)
+          V::store(d + at, join_any<V, true>(sum, e, c_bits, 0));
+        else
+          V::store(d + at, join<V, true>(sum, e, c_bits, 0));
+      }
+    }
+}
+
 template <class V, int M, int K, int Blocks>
 inline void scale_down(NarrowPanel<M, K, Blocks, 2>& panel, int prescale) {
   const auto scale = V::as_float(V::set1((127 - prescale) << 23));
@@ -424,16 +522,29 @@ template <class V, Element type_a, Element type_b, int M, int K, int Blocks>
     if (!finite_accumulators<V>(o.c, count)) return Refused::special;
     multiply_pairs<V, true, step>(a, b, prescale, o.c, o.d);
   } else {
-    constexpr int prescale = 8;
-    NarrowPanel<M, K, Blocks, 4> a, b;
-    if (!unpack_8bit<V, type_a>(o.a, 0, a) || !unpack_8bit<V, type_b>(o.b, prescale, b))
-      return Refused::special;
-    if (accumulators_within<V>(o.c, count, prescale - 101, 123)) {
-      multiply_groups<V, false>(a, b, prescale, o.c, o.d);
-      return Refused::no;
+    constexpr int prescale = 8, words = K * M * Blocks * 8 / 32;
+    const Census in_a = census_8bit<V, type_a>(o.a, words), in_b = census_8bit<V, type_b>(o.b, words);
+    if (in_a.nan || in_b.nan) return Refused::special;
+    if constexpr (V::has_dot16 && type_a == Element::fp8 && type_b == Element::fp8) {
+      // 2^12 in units of 2^-10 fits sixteen bits; the fields' biases are 8.
+      if (in_a.largest_field <= 12 && in_b.largest_field <= 12 &&
+          in_a.largest_field + in_b.largest_field - 16 <= fp8_product_unit + 24) {
+        const bool ordinary = accumulators_within<V>(o.c, count, -101, 123);
+        if (!ordinary && !finite_accumulators<V>(o.c, count)) return Refused::special;
+        IntegerPanel<M, K> a, b;
+        unpack_integers<V>(o.a, a);
+        unpack_integers<V>(o.b, b);
+        ordinary ? multiply_exactly<V, false>(a, b, o.c, o.d) : multiply_exactly<V, true>(a, b, o.c, o.d);
+        return Refused::no;
+      }
     }
-    if (!finite_accumulators<V>(o.c, count)) return Refused::special;
-    multiply_groups<V, true>(a, b, prescale, o.c, o.d);
+    const bool ordinary = accumulators_within<V>(o.c, count, prescale - 101, 123);
+    if (!ordinary && !finite_accumulators<V>(o.c, count)) return Refused::special;
+    NarrowPanel<M, K, Blocks, 4> a, b;
+    unpack_8bit<V, type_a>(o.a, 0, a);
+    unpack_8bit<V, type_b>(o.b, prescale, b);
+    ordinary ? multiply_groups<V, false>(a, b, prescale, o.c, o.d)
+             : multiply_groups<V, true>(a, b, prescale, o.c, o.d);
   }
   return Refused::no;
 }
