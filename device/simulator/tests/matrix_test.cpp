@@ -248,9 +248,10 @@ std::uint32_t edge_at(Random& random, int exponent) {
   return f32_at(negative, exponent, edge_mantissa(random));
 }
 
-enum class Data { bits, gaussian, spread, extreme, zeros, specials, aimed, ties, window };
-constexpr Data all_data[] = {Data::bits,     Data::gaussian, Data::spread, Data::extreme, Data::zeros,
-                             Data::specials, Data::aimed,    Data::ties,   Data::window};
+enum class Data { bits, gaussian, spread, extreme, zeros, specials, aimed, ties, window, bounds, integers };
+constexpr Data all_data[] = {Data::bits,   Data::gaussian, Data::spread,  Data::extreme,
+                             Data::zeros,  Data::specials, Data::aimed,   Data::ties,
+                             Data::window, Data::bounds,   Data::integers};
 
 void fill(Problem& p, Data data, Random& random) {
   const int length = step_length(p.type_a);
@@ -317,6 +318,36 @@ void fill(Problem& p, Data data, Random& random) {
       }
       break;
     }
+    case Data::bounds: {
+      // Where the kernels change their way: sums of exponents and distances between them at the edges of
+      // f32's range.
+      static constexpr int tops[] = {23, 24, 25, 26, 119, 120, 121, 126, 127, 128, 4, -50};
+      static constexpr int distances[] = {99, 100, 101, 20, 150, 200};
+      const int top = tops[random.range(0, 11)], distance = distances[random.range(0, 5)];
+      const int top_a = std::clamp(random.range(-20, 100), top - 127, 127), top_b = top - top_a;
+      const int part = random.range(0, distance);
+      const auto between = [&](Element type, int high, int span) {
+        if (random.one_in(6)) return sized(type, high, high);
+        return random.one_in(6) ? sized(type, high - span, high - span) : sized(type, high - span, high);
+      };
+      for (std::uint32_t& x : p.a) x = between(p.type_a, top_a, part);
+      for (std::uint32_t& x : p.b) x = between(p.type_b, top_b, distance - part);
+      break;
+    }
+    case Data::integers: {
+      // fp8 around the largest and smallest numbers that sixteen-bit integers hold, with sums that come near
+      // 2^30.
+      const int top_a = random.range(2, 6), top_b = random.range(3, 5) - top_a, sign = random.range(0, 2);
+      const auto make = [&](Element type, int high) {
+        const bool negative = sign == 0 && random.one_in(2);
+        const int exponent = random.one_in(5) ? random.range(-9, high) : high;
+        const bool full = !random.one_in(4);
+        return encode(type, negative, exponent, full ? 0x7fffffu : static_cast<std::uint32_t>(random.bits()));
+      };
+      for (std::uint32_t& x : p.a) x = make(p.type_a, top_a);
+      for (std::uint32_t& x : p.b) x = make(p.type_b, top_b);
+      break;
+    }
     case Data::ties: {
       // Powers of two where c, 2^origin * 2^shift, has its last place, half of it, and its grids.
       static constexpr int offsets[] = {-22, -23, -24, -24, -25, -25, -26, -30, -31, -32, -33, -34};
@@ -375,6 +406,13 @@ void fill(Problem& p, Data data, Random& random) {
           c = random.one_in(2) ? edge_at(random, tie_origin + j % 4)
                                : f32_at(random.one_in(2), tie_origin + j % 4, 0);
           break;
+        case Data::bounds: {
+          static constexpr int edges[] = {122, 123, 124, -100, -101, -102, -95, -96, -93, -94, -126};
+          c = random.one_in(4) ? edge_at(random, edges[random.range(0, 10)])
+                               : edge_at(random, e + random.range(-26, 30));
+          if (random.one_in(10)) c = 0;
+          break;
+        }
         case Data::window:  // where c leaves and enters the picture, below and above
           c = edge_at(random, e + (random.one_in(2) ? random.range(-29, -21) : random.range(22, 36)));
           break;
