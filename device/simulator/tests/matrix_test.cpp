@@ -265,7 +265,8 @@ void fill(Problem& p, Data data, Random& random) {
     const int exponent = random.range(low, high);
     return encode(type, negative, exponent, static_cast<std::uint32_t>(random.bits()));
   };
-  const int low = -3, high = 2, tie_origin = 28;
+  constexpr int low = -3, high = 2, tie_origin = 28;
+  int c_low = 0, c_high = 0, c_kind = 0;  // of Data::bounds
   switch (data) {
     case Data::bits:
     case Data::specials:
@@ -319,28 +320,41 @@ void fill(Problem& p, Data data, Random& random) {
       break;
     }
     case Data::bounds: {
-      // Where the kernels change their way: sums of exponents and distances between them at the edges of
-      // f32's range.
-      static constexpr int tops[] = {23, 24, 25, 26, 119, 120, 121, 126, 127, 128, 4, -50};
-      static constexpr int distances[] = {99, 100, 101, 20, 150, 200};
-      const int top = tops[random.range(0, 11)], distance = distances[random.range(0, 5)];
-      const int top_a = std::clamp(random.range(-20, 100), top - 127, 127), top_b = top - top_a;
+      // Where the kernels change their way: sums of exponents and distances between them near the ends of
+      // f32's range. Some rows and columns are large throughout, some small, some mixed.
+      static constexpr int tops[] = {4,   23,  24,  25,  26,  119, 120, 121, 126,
+                                     127, 128, 100, -50, -70, -75, -76, -90, -105};
+      static constexpr int distances[] = {0, 3, 20, 99, 100, 101, 140, 150, 155, 160, 180, 200};
+      const int top = tops[random.range(0, 17)], distance = distances[random.range(0, 11)];
+      const int top_a =
+          std::clamp(random.range(-20, 100), std::max(top - 127, -120), std::min(top + 120, 127));
       const int part = random.range(0, distance);
-      const auto between = [&](Element type, int high, int span) {
-        if (random.one_in(6)) return sized(type, high, high);
-        return random.one_in(6) ? sized(type, high - span, high - span) : sized(type, high - span, high);
+      const auto fill_lines = [&](std::vector<std::uint32_t>& matrix, Element type, int largest, int span) {
+        for (std::size_t line = 0; line < matrix.size(); line += static_cast<std::size_t>(p.k)) {
+          const int kind = random.range(0, 3);
+          for (std::size_t s = 0; s < static_cast<std::size_t>(p.k); ++s) {
+            const bool large = kind == 0 || (kind >= 2 && random.one_in(4));
+            const int exponent = large       ? largest
+                                 : kind == 3 ? largest - random.range(0, span)
+                                             : largest - span;
+            matrix[line + s] = random.one_in(12) ? 0 : sized(type, exponent, exponent);
+          }
+        }
       };
-      for (std::uint32_t& x : p.a) x = between(p.type_a, top_a, part);
-      for (std::uint32_t& x : p.b) x = between(p.type_b, top_b, distance - part);
+      fill_lines(p.a, p.type_a, top_a, part);
+      fill_lines(p.b, p.type_b, top - top_a, distance - part);
+      c_low = std::max(top - 24, 0) - 101 - (random.one_in(4) ? 1 : 0);
+      c_high = random.one_in(4) ? 124 : 123;
+      c_kind = random.range(0, 3);
       break;
     }
     case Data::integers: {
       // fp8 around the largest and smallest numbers that sixteen-bit integers hold, with sums that come near
       // 2^30.
       const int top_a = random.range(2, 6), top_b = random.range(3, 5) - top_a, sign = random.range(0, 2);
-      const auto make = [&](Element type, int high) {
+      const auto make = [&](Element type, int top) {
         const bool negative = sign == 0 && random.one_in(2);
-        const int exponent = random.one_in(5) ? random.range(-9, high) : high;
+        const int exponent = random.one_in(5) ? random.range(-9, top) : top;
         const bool full = !random.one_in(4);
         return encode(type, negative, exponent, full ? 0x7fffffu : static_cast<std::uint32_t>(random.bits()));
       };
@@ -406,11 +420,16 @@ void fill(Problem& p, Data data, Random& random) {
           c = random.one_in(2) ? edge_at(random, tie_origin + j % 4)
                                : f32_at(random.one_in(2), tie_origin + j % 4, 0);
           break;
-        case Data::bounds: {
-          static constexpr int edges[] = {122, 123, 124, -100, -101, -102, -95, -96, -93, -94, -126};
-          c = random.one_in(4) ? edge_at(random, edges[random.range(0, 10)])
-                               : edge_at(random, e + random.range(-26, 30));
-          if (random.one_in(10)) c = 0;
+        case Data::bounds:
+          if (c_kind == 0) break;
+          c = edge_at(random, c_kind == 1 ? (random.one_in(2) ? random.range(c_low, c_low + 12)
+                                                              : c_high - random.range(0, 3))
+                                          : std::clamp(e + random.range(-30, 30), c_low, c_high));
+          if (random.one_in(20)) c = random.one_in(2) ? 0 : 0x80000000u;
+          break;
+        case Data::zeros: {
+          const bool none = e == -140;
+          c = edge_at(random, none ? random.range(-128, -80) : e + random.range(-4, 20));
           break;
         }
         case Data::window:  // where c leaves and enters the picture, below and above
