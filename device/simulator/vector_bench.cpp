@@ -14,9 +14,9 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <initializer_list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/simulator/exec/handlers.h"
@@ -37,7 +37,7 @@ struct Registers {
 
 struct Step {
   Op op;
-  std::initializer_list<unsigned> sources;  // VGPR n: 256 + n, else scalar or constant
+  std::vector<unsigned> sources;  // VGPR n: 256 + n, else scalar or constant
   unsigned dst;
 };
 constexpr unsigned v(unsigned n) {
