@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// From a function of lanes to kernels and fast handlers. An operation is a stateless lambda over vectors:
+// From a function of lanes to kernels and handlers. An operation is a stateless lambda over vectors:
 //
 //   table[Op::v_xad_u32] = integer<3>([](U a, U b, U c) { return (a ^ b) + c; });
 //   table[Op::v_add_f32] = float32<2, hot>([](F a, F b) { return a + b; });

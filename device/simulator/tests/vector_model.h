@@ -30,8 +30,8 @@ struct Machine {
 /// False if the model does not know the operation.
 bool step(const Instruction& instruction, Machine& machine);
 
-/// Operations whose result is only bounded: the two results may differ by one unit in the last place (f32,
-/// f16), or by 2^29 of them (f64). The exact result before rounding, for the tests that measure the error.
+/// Operations whose result is only bounded: f32 and f16 within one unit in the last place of the model's, f64
+/// within 2^29.
 bool is_bounded(Op op);
 
 // The 8-bit formats, by their definition.
