@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cases/case.h"
+#include "cases/domain.h"
 #include "cases/inputs.h"
 
 namespace attest::device {
@@ -73,6 +74,8 @@ class Kernel {
   [[nodiscard]] virtual std::string supports() const = 0;  ///< one line for people
   /// Why this kernel does not do this case, in words; nullopt when it does.
   [[nodiscard]] virtual std::optional<std::string> refuses(const cases::Case& c) const = 0;
+  /// The cases a narrow kernel wants to be drawn; nullopt: all of them.
+  [[nodiscard]] virtual std::optional<cases::MlaDecodeDomain> domain() const { return std::nullopt; }
   [[nodiscard]] virtual Outcome run(Device& device, const cases::Case& c, const cases::Inputs& inputs) const = 0;
 };
 

@@ -83,7 +83,7 @@ class KernelCampaign {
 
   std::optional<Pool::Task> ask(std::uint64_t& number) {
     if (number >= options_.cases || out_of_time()) return std::nullopt;
-    cases::Case c = generate(options_.seed, number);
+    cases::Case c = case_for(kernel_, options_.seed, number);
     folder_.append({{"event", "start"}, {"number", number}, {"kernel", kernel_}, {"id", cases::case_id(c)}});
     ++number;
     return Pool::Task{kernel_, std::move(c)};
@@ -92,7 +92,7 @@ class KernelCampaign {
   std::optional<Fresh> take(std::uint64_t number, Evaluation e) {
     ++summary_.cases;
     ++summary_.verdicts[oracle::name(e.verdict.kind)];
-    cases::Case c = generate(options_.seed, number);
+    cases::Case c = case_for(kernel_, options_.seed, number);
     const std::string signature = signature_of(kernel_, c, e.verdict);
     Json event = {{"event", "verdict"},
                   {"number", number},

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "cases/inputs.h"
+#include "fuzz/generate.h"
 #include "oracle/judge.h"
 #include "oracle/precision.h"
 
@@ -86,6 +87,14 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
     result.verdict.detail = error.what();
   }
   return result;
+}
+
+cases::Case case_for(const std::string& kernel, std::uint64_t seed, std::uint64_t number) {
+  cases::Case c = generate(seed, number);
+  const device::Kernel* k = device::find_kernel(kernel);
+  if (k == nullptr) return c;
+  const auto domain = k->domain();
+  return domain ? cases::fit(std::move(c), *domain) : c;
 }
 
 bool is_finding(oracle::VerdictKind kind) {

@@ -28,6 +28,10 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
 /// not a finding (see is_finding).
 std::string signature_of(const std::string& kernel, const cases::Case& c, const oracle::Verdict& verdict);
 
+/// Case `number` of a campaign with `seed` on `kernel`: generate(seed, number), moved into the kernel's
+/// domain.
+cases::Case case_for(const std::string& kernel, std::uint64_t seed, std::uint64_t number);
+
 /// fail, crash, timeout, hazard, flaky and harness_error are findings; pass, unsupported and mistrusted are
 /// not.
 bool is_finding(oracle::VerdictKind kind);

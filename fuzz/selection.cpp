@@ -73,14 +73,14 @@ std::vector<std::string> kernels_of_contract(const std::string& contract, const 
   return names;
 }
 
-Reproduction select_case(const std::string& word) {
+Reproduction select_case(const std::string& word, const std::string& kernel) {
   if (const auto colon = word.find(':'); colon != std::string::npos && !std::filesystem::exists(word)) {
     const auto seed = parse_number(std::string_view(word).substr(0, colon));
     const auto number = parse_number(std::string_view(word).substr(colon + 1));
     if (!seed || !number)
       throw UsageError(fmt::format("'{}' is neither a file nor SEED:NUMBER (as in 7:12 or 0x7:12)", word));
     Reproduction r;
-    r.c = generate(*seed, *number);
+    r.c = case_for(kernel, *seed, *number);
     return r;
   }
   return read_reproduction(word);

@@ -17,7 +17,7 @@ struct Job {
 std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
   std::vector<Job> jobs;
   for (const std::string& word : options.cases) {
-    const Reproduction r = select_case(word);
+    const Reproduction r = select_case(word, options.kernels.empty() ? "" : options.kernels.front());
     if (options.original && !r.original)
       throw UsageError(fmt::format("{}: --original needs a failure file, this is a plain case", word));
     std::vector<std::string> kernels = options.kernels;

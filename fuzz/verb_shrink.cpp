@@ -12,7 +12,7 @@
 namespace attest::fuzz {
 
 int verb_shrink(const Common& common, const ShrinkOptions& options) {
-  const Reproduction r = select_case(options.file);
+  const Reproduction r = select_case(options.file, options.kernel);
   const cases::Case start = r.original ? *r.original : r.c;
   const std::string name = !options.kernel.empty() ? options.kernel
                            : !r.kernel.empty()     ? r.kernel

@@ -144,6 +144,31 @@ class AiterDecode final : public Kernel {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::optional<cases::MlaDecodeDomain> domain() const override {
+    cases::MlaDecodeDomain d;
+    d.heads = {row_.gqa};
+    d.q_format = row_.q_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
+    d.kv_format = row_.kv_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
+    d.causal_only = true;
+    d.page_padding = false;
+    d.single_split = row_.prefill;
+    d.return_lse = row_.prefill || !row_.persistent || row_.lse;
+    if (row_.q_len != 0) d.longest_q_len_max = row_.q_len;
+    if (row_.prefill || row_.q_len == 0) return d;
+    if (row_.persistent) {
+      if (row_.gqa == 16 && d.q_format == Format::bf16) d.heads = {16, 32, 64, 128};  // the others are folded
+      d.longest_q_len_min = d.q_format == Format::bf16 && row_.gqa == 16 ? 1
+                            : row_.q_len == 4                            ? 3
+                                                                         : row_.q_len;
+    } else if (row_.q_len == 8) {
+      d.longest_q_len_min = 5;
+      d.longest_q_len_max = 16;
+    } else {
+      d.longest_q_len_min = row_.q_len == 4 ? (d.q_format == Format::bf16 ? 2 : 3) : row_.q_len;
+    }
+    return d;
+  }
+
   [[nodiscard]] Outcome run(Device& device, const cases::Case& c,
                             const cases::Inputs& inputs) const override {
     hip::HipDevice& gpu = hip::hip_device(device);
