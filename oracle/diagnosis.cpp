@@ -77,6 +77,7 @@ class Examination {
     if (!finite_.empty()) {
       call_witnesses();
       ask([&] { return lse_alone(); });
+      ask([&] { return masked_positions(); });
       ask([&] { return identical_positions(); });
       if (launch_.has_lse()) {
         ask([&] { return imagined(true); });
@@ -270,6 +271,22 @@ class Examination {
     return example;
   }
 
+  // Every failing row is, with its lse, the right row of position i & (q_len - 1).
+  std::optional<Diagnosis> masked_positions() const {
+    std::string example;
+    for (const Index r : finite_) {
+      const int p = address(r).position, q_len = request_of(r).q_len, source = p & (q_len - 1);
+      const Index other = r - Index{p - source} * launch_.problem.heads;
+      if (source == p || result(other).failed != Stage::none) return std::nullopt;
+      if (std::memcmp(bytes(r).data(), bytes(other).data(), launch_.row_bytes()) != 0) return std::nullopt;
+      if (launch_.has_lse() && launch_.lse[r] != launch_.lse[other]) return std::nullopt;
+      if (example.empty())
+        example = fmt::format("request {}: position {} holds the row of position {}, i & {} throughout",
+                              address(r).request, p, source, q_len - 1);
+    }
+    return Diagnosis{"query rows identical", example};
+  }
+
   // Only earlier positions: where all queries are equal, a row with the causal bound of a later one is that
   // row.
   std::optional<Diagnosis> identical_positions() const {
@@ -356,6 +373,34 @@ class Examination {
         witnesses_.push_back(std::move(w));
       }
     }
+    call_bystanders();
+  }
+
+  /// Rows of the same requests that are right.
+  void call_bystanders() {
+    const FailedRequest* home = nullptr;
+    for (std::size_t i = 0; i < witnesses_.size(); ++i) {
+      if (witnesses_[i].home.get() == home) continue;
+      home = witnesses_[i].home.get();
+      std::vector<Index> right;
+      for (Index r = 0; r < home->request.rows(); ++r) {
+        const RowResult& here = result(home->request.first_row + r);
+        if (here.judged && here.telling && here.failed == Stage::none) right.push_back(r);
+      }
+      const std::size_t wanted = std::min<std::size_t>(rows_per_request, right.size());
+      for (std::size_t k = 0; k < wanted; ++k) {
+        Witness w;
+        w.home = witnesses_[i].home;
+        w.row = right[wanted == 1 ? 0 : k * (right.size() - 1) / (wanted - 1)];
+        w.in_launch = home->request.first_row + w.row;
+        w.columns = witnesses_[i].columns;
+        for (const int d : w.columns) w.y.push_back(launch_.out(w.in_launch, d));
+        if (launch_.has_lse()) w.lse = &launch_.lse[w.in_launch];
+        w.failed_as_a_whole = true;  // asked about the row as it is
+        w.dots = home->keys * home->request.q.row(w.row).transpose();
+        bystanders_.push_back(std::move(w));
+      }
+    }
   }
 
   template <class Predicate>
@@ -382,6 +427,10 @@ class Examination {
         return false;
       };
       if (!all_witnesses(explained) || last < 0) continue;
+      if (defect.refuted_by && std::any_of(bystanders_.begin(), bystanders_.end(), [&](const Witness& right) {
+            return defect.refuted_by(right, with_lse);
+          }))
+        continue;
       Diagnosis d{defect.text, defect.detail(witnesses_.back(), last)};
       if (!with_lse && launch_.has_lse()) d.detail += "; the lse does not follow";
       return d;
@@ -667,7 +716,7 @@ class Examination {
   const PrecisionProfile& profile_;
   std::vector<RowAddress> address_;
   std::vector<Index> failing_, finite_, non_finite_;
-  std::vector<Witness> witnesses_;
+  std::vector<Witness> witnesses_, bystanders_;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ using reference::kv_lora_rank;
 using reference::row_width;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double log2_e = 1.4426950408889634;
-constexpr int most_beyond = 160;  // keys past the end that are worth a look: more than the largest tile
+constexpr int least_beyond = 160;  // keys past the end that are worth a look: more than the largest tile
 constexpr Index longest_tile_walk = 16384;
 constexpr double most_left_over = 0.4;  // of the squared error, once a cause is right
 constexpr std::array<int, 4> tile_sizes = {16, 32, 64, 128};
@@ -121,11 +121,12 @@ class Catalogue {
   std::vector<Defect> all() {
     query_of_another_position();
     page_table();
-    causal_bounds();
+    causal_bounds_too_far();
     merges();
     scales();
     last_split();
     partial_last_tile();
+    causal_bounds_too_short();
     splits();
     past_the_end();
     first_and_last_tile();
@@ -171,54 +172,48 @@ class Catalogue {
          }});
   }
 
-  void causal_bounds() {
-    if (!over_reads_)
-      add(
-          "causal bound one too far", count(1),
-          [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
-            Imagined imagined = faithful(w, scales);
-            // Beyond the end it is an over-read, whatever the cause.
-            if (++imagined.visible > w.home->request.kv_len) return std::nullopt;
-            return imagined;
-          },
-          [](const Witness& w, int) {
-            return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
-                               w.visible() + 1, w.visible());
-          });
-    add(
-        "causal bound one too short", count(1),
-        [scales = scales_](const Witness& w, int) -> std::optional<Imagined> {
-          Imagined imagined = faithful(w, scales);
-          if (imagined.visible < 1) return std::nullopt;
-          --imagined.visible;
-          return imagined;
-        },
-        [](const Witness& w, int) {
-          return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
-                             w.visible() - 1, w.visible());
-        });
-    if (!launch_.problem.causal) return;
-    const auto with_visible = [this](const char* text, const std::function<Index(const Witness&)>& visible) {
-      add(
-          text, count(1),
-          [scales = scales_, visible](const Witness& w, int) -> std::optional<Imagined> {
-            Imagined imagined = faithful(w, scales);
-            const Index wanted = visible(w);
-            if (wanted == imagined.visible || wanted < 0 || wanted > w.home->request.kv_len)
-              return std::nullopt;
-            imagined.visible = wanted;
-            return imagined;
-          },
-          [visible](const Witness& w, int) {
-            return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
-                               visible(w), w.visible());
-          });
+  /// A row sees `visible` keys in place of its own number; nullopt where that does not apply.
+  void other_bound(const char* text, const std::function<std::optional<Index>(const Witness&)>& visible) {
+    const auto build = [scales = scales_, visible](const Witness& w, int) -> std::optional<Imagined> {
+      const std::optional<Index> wanted = visible(w);
+      if (!wanted || *wanted == w.visible() || *wanted < 0 || *wanted > w.home->request.kv_len)
+        return std::nullopt;
+      Imagined imagined = faithful(w, scales);
+      imagined.visible = *wanted;
+      return imagined;
     };
-    with_visible("causal mask missing", [](const Witness& w) { return Index{w.home->request.kv_len}; });
-    with_visible("causal mask aligned to the top left",
-                 [](const Witness& w) { return Index{w.position()} + 1; });
-    with_visible("causal bound of the first position for all",
-                 [](const Witness& w) { return Index{w.home->request.kv_len} - w.home->request.q_len + 1; });
+    add(text, count(1), build, [visible](const Witness& w, int) {
+      return fmt::format("position {} of {} sees {} keys, not {}", w.position(), w.home->request.q_len,
+                         visible(w).value_or(0), w.visible());
+    });
+    defects_.back().refuted_by = [build, rules = rules_, &profile = profile_](const Witness& w,
+                                                                              bool with_lse) {
+      const std::optional<Imagined> imagined = build(w, 0);
+      return imagined && !explains(w, *imagined, rules, profile, with_lse);
+    };
+  }
+
+  // A bound that is too far within the request. Beyond its end it is an over-read, whatever the cause; and
+  // where rows that see all keys hold NaN, that is what happened.
+  void causal_bounds_too_far() {
+    if (over_reads_) return;
+    other_bound("causal bound one too far",
+                [](const Witness& w) { return std::optional<Index>(w.visible() + 1); });
+    if (!launch_.problem.causal) return;
+    other_bound("causal mask missing",
+                [](const Witness& w) { return std::optional<Index>(w.home->request.kv_len); });
+    other_bound("causal mask aligned to the top left",
+                [](const Witness& w) { return std::optional<Index>(w.position() + 1); });
+  }
+
+  void causal_bounds_too_short() {
+    other_bound("causal bound one too short", [](const Witness& w) {
+      return w.visible() < 1 ? std::nullopt : std::optional<Index>(w.visible() - 1);
+    });
+    if (!launch_.problem.causal) return;
+    other_bound("causal bound of the first position for all", [](const Witness& w) {
+      return std::optional<Index>(std::max(0, w.home->request.kv_len - w.home->request.q_len + 1));
+    });
   }
 
   void scales() {
@@ -506,7 +501,7 @@ class Catalogue {
                              variant + 1);
         });
     // Slots that a kernel fills with zeros and forgets to mask: score 0, value 0.
-    defects_.push_back({"zero-filled slots not masked", count(most_beyond),
+    defects_.push_back({"zero-filled slots not masked", count(least_beyond),
                         [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int variant,
                                                                                 bool with_lse) {
                           const Index n = w.visible(), slots = variant + 1;
@@ -655,8 +650,9 @@ std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch
   auto failed = std::make_shared<FailedRequest>();
   failed->request = load_request(launch, index);
   const MlaRequest& request = failed->request;
+  const int beyond_end = std::max(least_beyond, launch.problem.page_size);
   std::vector<Matrix> beyond;
-  for (int t = request.kv_len; t < request.kv_len + most_beyond; ++t) {
+  for (int t = request.kv_len; t < request.kv_len + beyond_end; ++t) {
     std::optional<Matrix> row = token_beyond(launch, index, t);
     if (!row) break;
     beyond.push_back(std::move(*row));

@@ -27,7 +27,7 @@ struct FailedRequest {
   Matrix values;  ///< [kv_len + beyond, sampled columns]
 };
 
-/// A failing row.
+/// A failing row; or a right one, asked whether a defect could have left it right.
 struct Witness {
   std::shared_ptr<const FailedRequest> home;
   Eigen::Index row = 0;  ///< in the request
@@ -68,6 +68,9 @@ struct Defect {
   std::function<int(const Witness&)> variants;
   std::function<bool(const Witness&, int variant, bool with_lse)> matches;
   std::function<std::string(const Witness&, int variant)> detail;
+  /// For defects that would strike every row: whether this row, which is right, speaks against it. May be
+  /// empty.
+  std::function<bool(const Witness& right, bool with_lse)> refuted_by = nullptr;
 };
 
 /// All defects that can be imagined for a launch, in the order in which they are to be tried.
