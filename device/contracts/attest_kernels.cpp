@@ -6,13 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <list>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "device/contracts/attest_mla_decode.h"
-#include "device/hip/buffer.h"
+#include "device/hip/buffer_set.h"
 #include "device/hip/device.h"
 
 namespace attest::device::contracts {
@@ -38,39 +37,6 @@ unsigned ceil_div(std::int64_t dividend, std::int64_t divisor) {
 std::string_view short_name(Format format) {
   return format == Format::bf16 ? "bf16" : "fp8";
 }
-
-/// The buffers of one run, so that all of them can be looked over afterwards.
-class Buffers {
- public:
-  Buffers(hip::HipDevice& device, std::uint64_t guard_bytes) : device_(device), guard_bytes_(guard_bytes) {}
-
-  hip::DeviceBuffer& add(std::string name, std::uint64_t size, Format format = Format::f32) {
-    const bool fp8 = format == Format::fp8_e4m3fnuz;
-    return buffers_.emplace_back(device_, std::move(name), size, guard_bytes_,
-                                 fp8 ? hip::GuardPattern::fp8 : hip::GuardPattern::words);
-  }
-  hip::DeviceBuffer& add(std::string name, std::span<const std::byte> contents, Format format = Format::f32) {
-    hip::DeviceBuffer& buffer = add(std::move(name), contents.size(), format);
-    buffer.upload(contents);
-    return buffer;
-  }
-  hip::DeviceBuffer& add(std::string name, const std::vector<std::int32_t>& contents) {
-    return add(std::move(name), std::as_bytes(std::span(contents)));
-  }
-
-  [[nodiscard]] std::vector<std::string> guard_damage() const {
-    std::vector<std::string> damage;
-    for (const hip::DeviceBuffer& buffer : buffers_) {
-      if (auto found = buffer.guard_damage()) damage.push_back(*found);
-    }
-    return damage;
-  }
-
- private:
-  hip::HipDevice& device_;
-  std::uint64_t guard_bytes_;
-  std::list<hip::DeviceBuffer> buffers_;
-};
 
 class AttestMlaDecode final : public Kernel {
  public:
@@ -181,7 +147,7 @@ class AttestMlaDecode final : public Kernel {
       return cases::poison_bytes(c, kind, format, count, tensor);
     };
 
-    Buffers buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
+    hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
     const auto& q = buffers.add("q", in.q, p.q_format);
     auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
     kv_pool.upload(in.kv_pool);
