@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 
@@ -26,6 +27,10 @@ constexpr int compute_units = 304;  // MI300X
 constexpr std::uint64_t instruction_budget = 400'000'000;
 
 enum class Planner { aiter, simple };
+
+/// How the caller hands over the cache: as vLLM does, one list entry per token and page size 1; or page by
+/// page, with the page size that mla_decode_fwd takes and no check refuses.
+enum class Paging { tokens, pages };
 
 const char* type_name(Format format) {
   if (format == Format::bf16) return "bf16";
@@ -67,6 +72,19 @@ TokenTable expand_to_tokens(const cases::MlaDecode& p, const cases::MlaDecodeInp
   return table;
 }
 
+TokenTable whole_pages(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
+  TokenTable table;
+  table.kv_indptr.push_back(0);
+  for (std::size_t b = 0; b < p.requests.size(); ++b) {
+    const int kv_len = p.requests[b].kv_len, pages = (kv_len + p.page_size - 1) / p.page_size;
+    const auto first = in.kv_page_indices.begin() + in.kv_indptr[b];
+    table.kv_indices.insert(table.kv_indices.end(), first, first + pages);
+    table.kv_indptr.push_back(static_cast<std::int32_t>(table.kv_indices.size()));
+    table.kv_last_page_lens.push_back(pages == 0 ? 0 : kv_len - (pages - 1) * p.page_size);
+  }
+  return table;
+}
+
 /// [batch, q_len, groups, 16, d] <-> [batch, groups, q_len, 16, d] over rows of `row_bytes` = 16 * d
 /// elements.
 std::vector<std::byte> fold_heads(std::span<const std::byte> rows, int q_len, int groups,
@@ -104,11 +122,18 @@ std::uint64_t address(const hip::DeviceBuffer& buffer) {
 class AiterDecode final : public Kernel {
  public:
   AiterDecode(std::filesystem::path folder, std::shared_ptr<const std::vector<AsmRow>> table, AsmRow row,
-              Planner planner)
-      : folder_(std::move(folder)), table_(std::move(table)), row_(std::move(row)), planner_(planner) {}
+              Planner planner, Paging paging)
+      : folder_(std::move(folder)),
+        table_(std::move(table)),
+        row_(std::move(row)),
+        planner_(planner),
+        paging_(paging) {}
 
   [[nodiscard]] std::string name() const override {
-    return fmt::format("aiter/{}{}", row_.base_name(), planner_ == Planner::simple ? "@simple_plan" : "");
+    return fmt::format("aiter/{}{}", row_.base_name(),
+                       planner_ == Planner::simple ? "@simple_plan"
+                       : paging_ == Paging::pages  ? "@paged"
+                                                   : "");
   }
   [[nodiscard]] std::string op() const override { return "mla_decode"; }
   [[nodiscard]] std::string arch() const override { return "gfx942"; }
@@ -117,12 +142,13 @@ class AiterDecode final : public Kernel {
   [[nodiscard]] std::string imitates() const override { return {}; }
   [[nodiscard]] std::string precision() const override { return row_.q_type == "fp8" ? "fp8p-fnuz" : "bf16"; }
   [[nodiscard]] std::string supports() const override {
-    return fmt::format("q/kv {}/{}; {} heads; q_len {}; {}{}; AITER {}", row_.q_type, row_.kv_type, row_.gqa,
-                       row_.q_len == 0 ? "any" : fmt::format("up to {}", row_.q_len),
+    return fmt::format("q/kv {}/{}; {} heads; q_len {}; {}{}{}; AITER {}", row_.q_type, row_.kv_type,
+                       row_.gqa, row_.q_len == 0 ? "any" : fmt::format("up to {}", row_.q_len),
                        row_.prefill      ? "mla_prefill_fwd"
                        : row_.persistent ? "mla_decode_fwd with work metadata"
                                          : "mla_decode_fwd",
-                       row_.lse ? ", lse" : "", modelled_commit);
+                       row_.lse ? ", lse" : "", paging_ == Paging::pages ? ", page_size > 1" : "",
+                       modelled_commit);
   }
 
   [[nodiscard]] std::optional<std::string> refuses(const cases::Case& c) const override {
@@ -132,6 +158,8 @@ class AiterDecode final : public Kernel {
     if (c.memory.page_padding_bytes != 0)
       return "the cache is viewed as [num_blocks * block_size, 1, 1, 576], which page padding prevents";
     if (longest_q_len(*p) == 0) return "no query at all";
+    if (paging_ == Paging::pages && (p->page_size == 1 || !std::has_single_bit(unsigned(p->page_size))))
+      return "page sizes here are powers of two from 2 on";
     if (row_.prefill) return refuses_prefill(*p);
     const auto choice = dispatch_decode(*table_, call(*p));
     if (const auto* refusal = std::get_if<Refusal>(&choice)) return "AITER refuses: " + refusal->why;
@@ -227,7 +255,8 @@ class AiterDecode final : public Kernel {
           in_(in),
           outcome_(outcome),
           buffers_(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes)),
-          tokens_(expand_to_tokens(p, in)),
+          page_size_(kernel.paging_ == Paging::pages ? p.page_size : 1),
+          tokens_(page_size_ > 1 ? whole_pages(p, in) : expand_to_tokens(p, in)),
           heads_(static_cast<std::size_t>(p.heads)),
           total_q_(static_cast<std::size_t>(in.qo_indptr.back())),
           max_q_len_(longest_q_len(p)) {}
@@ -270,7 +299,7 @@ class AiterDecode final : public Kernel {
                       .splits = p_.num_splits,
                       .split_granularity = plan.split_granularity,
                       .may_copy_final = plan.may_copy_final,
-                      .page_size = 1,
+                      .page_size = page_size_,
                       .qo_indptr = in_.qo_indptr,
                       .kv_indptr = tokens_.kv_indptr,
                       .kv_last_page_lens = tokens_.kv_last_page_lens,
@@ -385,8 +414,8 @@ class AiterDecode final : public Kernel {
       args.scalar.value = p_.sm_scale;
       args.s_q_bs.value =
           static_cast<std::uint32_t>(p_.heads * row_width * element_bytes(p_.q_format) * max_q_len_);
-      args.s_bs.value = kv_row;
-      args.s_log2_plen.value = 0;
+      args.s_bs.value = kv_row * static_cast<std::uint32_t>(page_size_);
+      args.s_log2_plen.value = static_cast<std::uint32_t>(std::countr_zero(unsigned(page_size_)));
       args.s_cp_world_size.value = 1;
       if (p_.kv_format != Format::bf16) {
         if (p_.q_format != Format::bf16) args.ptr_qscale.value = address(add_scale("q_scale", p_.q_scale));
@@ -427,6 +456,7 @@ class AiterDecode final : public Kernel {
     const cases::MlaDecodeInputs& in_;
     Outcome& outcome_;
     hip::BufferSet buffers_;
+    int page_size_;  ///< as the kernel is told
     TokenTable tokens_;
     std::size_t heads_, total_q_;
     int max_q_len_;
@@ -437,6 +467,7 @@ class AiterDecode final : public Kernel {
   std::shared_ptr<const std::vector<AsmRow>> table_;
   AsmRow row_;
   Planner planner_;
+  Paging paging_;
 };
 
 }  // namespace
@@ -446,9 +477,14 @@ std::vector<std::unique_ptr<const Kernel>> aiter_kernels(const std::filesystem::
   std::vector<std::unique_ptr<const Kernel>> found;
   for (const AsmRow& row : *table) {
     if (row.gqa == 1) continue;  // fp8 MHA prefill: another op, and its objects are not shipped
-    found.push_back(std::make_unique<AiterDecode>(hsa / "gfx942" / "mla", table, row, Planner::aiter));
+    const auto add = [&](Planner planner, Paging paging) {
+      found.push_back(std::make_unique<AiterDecode>(hsa / "gfx942" / "mla", table, row, planner, paging));
+    };
+    add(Planner::aiter, Paging::tokens);
     if (row.persistent)
-      found.push_back(std::make_unique<AiterDecode>(hsa / "gfx942" / "mla", table, row, Planner::simple));
+      add(Planner::simple, Paging::tokens);
+    else if (!row.prefill)
+      add(Planner::aiter, Paging::pages);
   }
   return found;
 }

@@ -10,9 +10,13 @@
 //   aiter/<object>@simple_plan     persistent rows once more, with a plain valid work plan instead of AITER's
 //   planner
 //
-// What mla_decode_fwd is called with: the token-level index list that vLLM makes of a block table (page size
-// 1), the case's num_splits as num_kv_splits (persistent: max_split_per_batch), per-tensor scales, sm_scale.
-// Results: `o`, and with return_lse the tensor that AITER returns as LSE, whatever it holds.
+//   aiter/<object>@paged           non-persistent rows once more, called with the case's page size (a power
+//   of two) and a
+//                                  table of pages, which mla_decode_fwd takes without a check
+//
+// What mla_decode_fwd is called with otherwise: the token-level index list that vLLM makes of a block table
+// (page size 1), the case's num_splits as num_kv_splits (persistent: max_split_per_batch), per-tensor scales,
+// sm_scale. Results: `o`, and with return_lse the tensor that AITER returns as LSE, whatever it holds.
 //
 // Only found when the environment names AITER's hsa folder (ATTEST_AITER_HSA; the command line's --aiter-hsa
 // sets it).
