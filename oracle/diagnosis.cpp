@@ -293,6 +293,7 @@ class Examination {
     const auto found = held_elsewhere(
         [&](Index r) {
           std::vector<Index> others;
+          others.reserve(static_cast<std::size_t>(address(r).position));
           for (int p = 0; p < address(r).position; ++p)
             others.push_back(r - Index{address(r).position - p} * launch_.problem.heads);
           return others;
@@ -309,6 +310,7 @@ class Examination {
     const auto found = held_elsewhere(
         [&](Index r) {
           std::vector<Index> others;
+          others.reserve(static_cast<std::size_t>(launch_.problem.heads));
           for (int h = 0; h < launch_.problem.heads; ++h) others.push_back(r - address(r).head + h);
           return others;
         },
@@ -467,7 +469,7 @@ class Examination {
       return false;
     };
     std::vector<const Witness*> lost;
-    std::optional<MlaBound> bound;
+    MlaBound bound;
     const FailedRequest* bound_of = nullptr;
     for (const Witness& w : witnesses_) {
       if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) continue;
@@ -475,7 +477,7 @@ class Examination {
         bound = bound_mla(w.home->request.for_bound(launch_.scales), profile_);
         bound_of = w.home.get();
       }
-      if (!find(w, w.home->request, *bound)) lost.push_back(&w);
+      if (!find(w, w.home->request, bound)) lost.push_back(&w);
     }
     if (!lost.empty()) {
       int looked = 0;

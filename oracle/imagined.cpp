@@ -14,7 +14,6 @@ namespace attest::oracle {
 namespace {
 
 using Eigen::Index;
-using reference::kv_lora_rank;
 using reference::row_width;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double log2_e = 1.4426950408889634;
@@ -33,7 +32,8 @@ Matrix sample_columns(const Matrix& keys, const std::vector<int>& columns) {
 /// One cache row at a byte offset of the pool; nullopt where nothing was placed.
 std::optional<Matrix> cache_row(const MlaLaunch& launch, std::uint64_t offset) {
   const reference::PagedCache cache = cache_of(launch);
-  const auto size = static_cast<std::size_t>(row_width * reference::bytes_per_element(cache.format));
+  const auto size =
+      std::size_t{row_width} * static_cast<std::size_t>(reference::bytes_per_element(cache.format));
   try {
     return reference::decode_matrix(cache.format, cache.bytes(offset, size), 1, row_width);
   } catch (const std::out_of_range&) {
@@ -42,15 +42,16 @@ std::optional<Matrix> cache_row(const MlaLaunch& launch, std::uint64_t offset) {
 }
 
 std::uint64_t row_bytes(const MlaLaunch& launch) {
-  return static_cast<std::uint64_t>(row_width *
-                                    reference::bytes_per_element(to_reference(launch.problem.kv_format)));
+  return std::uint64_t{row_width} *
+         static_cast<std::uint64_t>(reference::bytes_per_element(to_reference(launch.problem.kv_format)));
 }
 
 /// Cache row of token `t` counted from the start of the request, reading on through the index table.
 std::optional<Matrix> token_beyond(const MlaLaunch& launch, int index, int t) {
   const auto& in = launch.inputs;
   const int page_size = launch.problem.page_size;
-  const auto entry = static_cast<std::size_t>(in.kv_indptr[static_cast<std::size_t>(index)] + t / page_size);
+  const auto entry = static_cast<std::size_t>(in.kv_indptr[static_cast<std::size_t>(index)]) +
+                     static_cast<std::size_t>(t / page_size);
   if (entry >= in.kv_page_indices.size()) return std::nullopt;
   const std::int32_t page = in.kv_page_indices[entry];
   if (page < 0 || page >= in.num_pages) return std::nullopt;
@@ -314,8 +315,9 @@ class Catalogue {
   }
 
   /// Attention over other cache rows, named by the token they are taken for.
-  void other_rows(const char* text, std::function<std::optional<Index>(const Witness&)> how_many,
-                  std::function<std::optional<Matrix>(const Witness&, Index)> row_of, std::string detail) {
+  void other_rows(const char* text, const std::function<std::optional<Index>(const Witness&)>& how_many,
+                  const std::function<std::optional<Matrix>(const Witness&, Index)>& row_of,
+                  const std::string& detail) {
     defects_.push_back({text, count(1),
                         [rules = rules_, &profile = profile_, scales = scales_, how_many, row_of](
                             const Witness& w, int, bool with_lse) {

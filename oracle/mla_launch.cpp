@@ -110,7 +110,8 @@ MlaRequest load_request(const MlaLaunch& launch, int index) {
   request.heads = launch.problem.heads;
   request.first_row = Index{in.qo_indptr[static_cast<std::size_t>(index)]} * request.heads;
   const reference::Format q_format = to_reference(launch.problem.q_format);
-  const auto q_row_bytes = static_cast<std::size_t>(row_width * reference::bytes_per_element(q_format));
+  const auto q_row_bytes =
+      std::size_t{row_width} * static_cast<std::size_t>(reference::bytes_per_element(q_format));
   request.q = reference::decode_matrix(
       q_format,
       std::span(in.q).subspan(static_cast<std::size_t>(request.first_row) * q_row_bytes,
