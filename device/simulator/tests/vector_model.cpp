@@ -1044,25 +1044,25 @@ bool sees_denormal_mode(string_view n, const OpInfo& shape) {
   return true;
 }
 
-enum class Kind { bits, f16, f32, f64, v2f16, v2f32 };
+enum class Kind { bits, half, single, full, two_halves, two_singles };
 Kind result_kind(string_view n) {
   if (n.starts_with("cmp") || n.starts_with("mbcnt") || n.starts_with("frexp_exp")) return Kind::bits;
-  if (n.starts_with("pk_") && n.ends_with("_f16")) return Kind::v2f16;
-  if (n.starts_with("pk_") && n.ends_with("_f32")) return Kind::v2f32;
-  if (n == "cvt_pkrtz_f16_f32") return Kind::v2f16;
+  if (n.starts_with("pk_") && n.ends_with("_f16")) return Kind::two_halves;
+  if (n.starts_with("pk_") && n.ends_with("_f32")) return Kind::two_singles;
+  if (n == "cvt_pkrtz_f16_f32") return Kind::two_halves;
   if (n.starts_with("cvt_pk") || n.starts_with("cvt_sr") || n.starts_with("pack")) return Kind::bits;
   if (n.starts_with("cvt_")) {
     n.remove_prefix(4);
-    if (n.starts_with("off_")) return Kind::f32;
-    return n.starts_with("f16")   ? Kind::f16
-           : n.starts_with("f32") ? Kind::f32
-           : n.starts_with("f64") ? Kind::f64
+    if (n.starts_with("off_")) return Kind::single;
+    return n.starts_with("f16")   ? Kind::half
+           : n.starts_with("f32") ? Kind::single
+           : n.starts_with("f64") ? Kind::full
                                   : Kind::bits;
   }
-  if (n == "dot2_f32_f16" || n == "dot2c_f32_f16") return Kind::f32;
-  if (n.ends_with("_f16")) return Kind::f16;
-  if (n.ends_with("_f32")) return Kind::f32;
-  if (n.ends_with("_f64")) return Kind::f64;
+  if (n == "dot2_f32_f16" || n == "dot2c_f32_f16") return Kind::single;
+  if (n.ends_with("_f16")) return Kind::half;
+  if (n.ends_with("_f32")) return Kind::single;
+  if (n.ends_with("_f64")) return Kind::full;
   return Kind::bits;
 }
 
@@ -1191,7 +1191,8 @@ bool step(const Instruction& in, Machine& machine) {
   const Kind kind = result_kind(n);
   const bool flushes = sees_denormal_mode(n, shape);
   const u32 rounding_single = before.mode & 3, rounding_other = before.mode >> 2 & 3;
-  Mode mode{before.mode, kind == Kind::f32 || kind == Kind::v2f32 ? rounding_single : rounding_other};
+  Mode mode{before.mode,
+            kind == Kind::single || kind == Kind::two_singles ? rounding_single : rounding_other};
   const u64 vcc = before.pair(106);
   const u64 mask_in =
       shape.src[2] == Slot::mask && in.src[2] != operand::none ? scalar(in.src[2], Slot::b64) : vcc;
@@ -1223,11 +1224,11 @@ bool step(const Instruction& in, Machine& machine) {
           const u32 row = shifted(row_of(in.dst), 3);
           work.s[2] = before.vgpr[row * 64 + lane];
           if (dwords(shape.dst) == 2) work.s[2] |= u64{before.vgpr[(row + 1) * 64 + lane]} << 32;
-          const Slot as = kind == Kind::f32     ? Slot::f32
-                          : kind == Kind::f64   ? Slot::f64
-                          : kind == Kind::f16   ? Slot::f16
-                          : kind == Kind::v2f16 ? Slot::v2f16
-                                                : Slot::b32;
+          const Slot as = kind == Kind::single       ? Slot::f32
+                          : kind == Kind::full       ? Slot::f64
+                          : kind == Kind::half       ? Slot::f16
+                          : kind == Kind::two_halves ? Slot::v2f16
+                                                     : Slot::b32;
           if (flushes && !mixing) work.s[2] = flush_source(as, work.s[2]);
         }
         continue;
@@ -1345,12 +1346,12 @@ bool step(const Instruction& in, Machine& machine) {
       if (!low) return false;
       out.value = *low;
       if (both) out.value |= *one(width) << width;
-      if (kind == Kind::f16)
+      if (kind == Kind::half)
         out.value = stop_overflow(
             mode, out.value,
             rounds_to_half(op) &&
                 (op == "ldexp" ? magnitude(f16, work.s[0] & 0xffff) < f16.infinity() : all_finite(work, 0)));
-      if (kind == Kind::v2f16 && rounds_to_half(op)) {
+      if (kind == Kind::two_halves && rounds_to_half(op)) {
         u64 r = 0;
         for (int at = 0; at < 32; at += 16) {
           r |= stop_overflow(mode, out.value >> at & 0xffff, all_finite(work, at)) << at;
@@ -1362,20 +1363,20 @@ bool step(const Instruction& in, Machine& machine) {
     if (out.mask_out && (exec >> lane & 1) != 0) mask_out |= u64{1} << lane;
     if (compares) continue;
     switch (kind) {
-      case Kind::f16:
+      case Kind::half:
         out.value = post(f16, in, mode, flushes, out.value & 0xffff);
         break;
-      case Kind::f32:
+      case Kind::single:
         out.value = post(f32, in, mode, flushes, out.value & 0xffffffff);
         break;
-      case Kind::f64:
+      case Kind::full:
         out.value = post(f64, in, mode, flushes, out.value);
         break;
-      case Kind::v2f16:
+      case Kind::two_halves:
         out.value = post(f16, in, mode, flushes, out.value & 0xffff) |
                     post(f16, in, mode, flushes, out.value >> 16 & 0xffff) << 16;
         break;
-      case Kind::v2f32:
+      case Kind::two_singles:
         out.value = post(f32, in, mode, flushes, out.value & 0xffffffff) |
                     post(f32, in, mode, flushes, out.value >> 32) << 32;
         break;
