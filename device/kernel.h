@@ -42,10 +42,10 @@ enum class Status : std::uint8_t {
 
 struct Outcome {
   Status status = Status::ok;
-  std::string stage;      ///< which launch: "mla_decode", "split_reduce"
-  std::string diagnosis;  ///< short and stable: "memory fault: read outside every buffer"
-  std::string detail;     ///< one line with pc, instruction, wave, lane, address
-  cases::Outputs outputs; ///< when status is ok
+  std::string stage;                    ///< which launch: "mla_decode", "split_reduce"
+  std::string diagnosis;                ///< short and stable: "memory fault: read outside every buffer"
+  std::string detail;                   ///< one line with pc, instruction, wave, lane, address
+  cases::Outputs outputs;               ///< when status is ok
   std::uint64_t wave_instructions = 0;  ///< simulator only
   double seconds = 0;                   ///< launches only
 };
@@ -64,19 +64,20 @@ std::unique_ptr<Device> open_device(std::string_view kind, int ordinal);
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  [[nodiscard]] virtual std::string name() const = 0;      ///< "attest/mla_decode+qlen_mask"
-  [[nodiscard]] virtual std::string op() const = 0;        ///< "mla_decode"
-  [[nodiscard]] virtual std::string arch() const = 0;      ///< "gfx942"
-  [[nodiscard]] virtual std::string contract() const = 0;  ///< "attest" or "aiter"
-  [[nodiscard]] virtual std::string fault() const = 0;     ///< planted fault, or empty
-  [[nodiscard]] virtual std::string imitates() const = 0;  ///< link to the public report, or empty
-  [[nodiscard]] virtual std::string precision() const = 0; ///< profile name for the oracle
-  [[nodiscard]] virtual std::string supports() const = 0;  ///< one line for people
+  [[nodiscard]] virtual std::string name() const = 0;       ///< "attest/mla_decode+qlen_mask"
+  [[nodiscard]] virtual std::string op() const = 0;         ///< "mla_decode"
+  [[nodiscard]] virtual std::string arch() const = 0;       ///< "gfx942"
+  [[nodiscard]] virtual std::string contract() const = 0;   ///< "attest" or "aiter"
+  [[nodiscard]] virtual std::string fault() const = 0;      ///< planted fault, or empty
+  [[nodiscard]] virtual std::string imitates() const = 0;   ///< link to the public report, or empty
+  [[nodiscard]] virtual std::string precision() const = 0;  ///< profile name for the oracle
+  [[nodiscard]] virtual std::string supports() const = 0;   ///< one line for people
   /// Why this kernel does not do this case, in words; nullopt when it does.
   [[nodiscard]] virtual std::optional<std::string> refuses(const cases::Case& c) const = 0;
   /// The cases a narrow kernel wants to be drawn; nullopt: all of them.
   [[nodiscard]] virtual std::optional<cases::MlaDecodeDomain> domain() const { return std::nullopt; }
-  [[nodiscard]] virtual Outcome run(Device& device, const cases::Case& c, const cases::Inputs& inputs) const = 0;
+  [[nodiscard]] virtual Outcome run(Device& device, const cases::Case& c,
+                                    const cases::Inputs& inputs) const = 0;
 };
 
 /// All kernels of this build, ordered by name; the objects live as long as the program.

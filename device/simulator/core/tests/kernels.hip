@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernels as a compiler writes them, for code_object_test.cpp and hip_api's tests. Free-standing, so that neither
-// headers nor device libraries are needed.
+// Kernels as a compiler writes them, for code_object_test.cpp and hip_api's tests. Free-standing, so that
+// neither headers nor device libraries are needed.
 #define GLOBAL extern "C" __attribute__((global))
 
 #define DEVICE static __attribute__((device))
 
-DEVICE unsigned thread_id() { return __builtin_amdgcn_workitem_id_x(); }
+DEVICE unsigned thread_id() {
+  return __builtin_amdgcn_workitem_id_x();
+}
 DEVICE unsigned global_id() {
   return __builtin_amdgcn_workgroup_id_x() * __builtin_amdgcn_workgroup_size_x() + thread_id();
 }
@@ -49,4 +51,6 @@ GLOBAL void reorder(const unsigned* order, unsigned long* out, unsigned n) {
 __attribute__((device)) int table[4] = {10, 20, 30, 40};
 __attribute__((device)) int* table_pointer = table;
 
-GLOBAL void through_pointer(int* out) { out[thread_id()] = table_pointer[thread_id() % 4]; }
+GLOBAL void through_pointer(int* out) {
+  out[thread_id()] = table_pointer[thread_id() % 4];
+}
