@@ -118,6 +118,8 @@ int run(int argc, char** argv) {
   worker_verb->add_option("device", worker_device)->required();
   worker_verb->add_option("ordinal", worker_ordinal)->required();
 
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr)
+    return fail(fmt::format("no verb '{}'; see attest --help", argv[1]), exit_usage);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

@@ -24,7 +24,7 @@ struct Evaluation {
 /// kernel, case).
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c);
 
-/// "mla_decode/attest/mla_decode+qlen_mask/fail/element/query rows identical"; empty for a verdict that is
+/// "mla_decode/attest/mla_decode+qlen_mask/fail/result/query rows identical"; empty for a verdict that is
 /// not a finding (see is_finding).
 std::string signature_of(const std::string& kernel, const cases::Case& c, const oracle::Verdict& verdict);
 

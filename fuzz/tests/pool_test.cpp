@@ -138,7 +138,7 @@ TEST_CASE("shrinking keeps to its bug and ends at the smallest case of it") {
   cases::Case start = simple(250, 7);
   std::get<cases::MlaDecode>(start.problem).requests.push_back({5, 180});
   std::get<cases::MlaDecode>(start.problem).heads = 48;
-  const std::string signature = "mla_decode/two_bugs/fail/element/bug A";
+  const std::string signature = "mla_decode/two_bugs/fail/result/bug A";
   ShrinkResult first;
   for (const int jobs : {1, 3}) {
     Pool pool(fake(jobs));
@@ -162,7 +162,7 @@ TEST_CASE("shrinking keeps to its bug and ends at the smallest case of it") {
 TEST_CASE("a shrink budget is kept and said") {
   Pool pool(fake(2));
   const ShrinkResult small =
-      shrink(pool, "two_bugs", "mla_decode/two_bugs/fail/element/bug A", simple(250, 7), {}, 3);
+      shrink(pool, "two_bugs", "mla_decode/two_bugs/fail/result/bug A", simple(250, 7), {}, 3);
   CHECK(small.evaluations == 3);
   CHECK_FALSE(small.minimal);
 }
