@@ -6,6 +6,7 @@
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 
@@ -118,8 +119,12 @@ int run(int argc, char** argv) {
   worker_verb->add_option("device", worker_device)->required();
   worker_verb->add_option("ordinal", worker_ordinal)->required();
 
-  if (argc > 1 && argv[1][0] != '-' && app.get_subcommand_no_throw(argv[1]) == nullptr)
-    return fail(fmt::format("no verb '{}'; see attest --help", argv[1]), exit_usage);
+  if (argc > 1 && argv[1][0] != '-') {
+    const auto all = app.get_subcommands([](const CLI::App*) { return true; });
+    if (std::none_of(all.begin(), all.end(),
+                     [&](const CLI::App* verb) { return verb->get_name() == argv[1]; }))
+      return fail(fmt::format("no verb '{}'; see attest --help", argv[1]), exit_usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
