@@ -219,6 +219,6 @@ TEST_CASE("the correct kernel passes, and a run that tests nothing is not a succ
   CHECK(good.code == 0);
   CHECK(Json::parse(good.out).at("verdicts").at("pass") == 50);
   const std::string empty = folder.path + "/empty.json";
-  write_file(empty, case_with("\"q_len\": 1", "\"q_len\": 0"));
+  write_file(empty, case_with("\"kv_len\": 8", "\"kv_len\": 0"));
   CHECK(run_attest("replay " + empty).code == 3);
 }
