@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <limits>
 #include <mutex>
@@ -141,12 +142,18 @@ struct Plan {
   std::uint32_t entry = 0;
 };
 
+/// What the loop over instructions does besides executing them.
+enum class Mode { plain, counting, watched };
+
 /// One workgroup's registers, LDS and scratch; used again and again.
 class Group {
  public:
   void start(const Plan& plan, std::uint64_t linear);
   /// Runs until the workgroup ends or `rounds` turns of every wave have passed; true when it has ended.
   bool run(const Plan& plan, std::uint64_t rounds, std::uint64_t budget);
+
+  /// After the last run of a launch, whether or not the workgroup ended.
+  void leave() { watch_.reset(); }
 
   std::uint64_t linear = 0;
   std::uint64_t instructions = 0;
@@ -155,8 +162,11 @@ class Group {
   Wave* current = nullptr;  ///< whose instruction a Fault came from
 
  private:
-  template <bool counting, bool shuffled>
+  template <Mode mode, bool shuffled>
   bool turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget);
+  template <Mode mode>
+  bool run_in(const Plan& plan, std::uint64_t rounds, std::uint64_t budget);
+  void execute_watched(const Plan& plan, Wave& w, std::uint64_t number);
   void collect_running();
   [[noreturn]] void throw_budget(const Plan& plan);
 
@@ -166,6 +176,7 @@ class Group {
   Buffer<std::uint32_t> scratch_;
   Wave* running_[threads_per_workgroup / lanes] = {};
   std::uint32_t running_count_ = 0;
+  std::unique_ptr<WorkgroupWatch> watch_;
 };
 
 void Group::start(const Plan& plan, std::uint64_t linear_id) {
@@ -228,6 +239,7 @@ void Group::start(const Plan& plan, std::uint64_t linear_id) {
     }
   }
   collect_running();
+  if (plan.settings.watch != nullptr) watch_ = plan.settings.watch->watch(group, linear);
 }
 
 void Group::collect_running() {
@@ -239,6 +251,7 @@ void Group::collect_running() {
   }
   if (running_count_ != 0 || waiting == 0) return;
   // Every wave that has not ended has arrived.
+  if (watch_ != nullptr) watch_->barrier();
   for (std::uint32_t n = 0; n < group.wave_count; ++n) {
     if (group.waves[n].state != WaveState::at_barrier) continue;
     group.waves[n].state = WaveState::running;
@@ -267,10 +280,21 @@ void Group::throw_budget(const Plan& plan) {
               fmt::format("the budget of {} wave instructions is used up", plan.settings.instruction_budget));
 }
 
-template <bool counting, bool shuffled>
+void Group::execute_watched(const Plan& plan, Wave& w, std::uint64_t number) {
+  const Program& program = *plan.loaded.program;
+  const std::uint32_t index = w.pc++;
+  const Bound& bound = program.code()[index];
+  if (index >= program.size()) return bound.handler(w, bound.instruction);  // a guard: raises its Fault
+  if (plan.settings.counts != nullptr) ++(*plan.settings.counts)[index];
+  if (!watch_->before(w, index, number)) return;
+  bound.handler(w, bound.instruction);
+  watch_->after(w, index, number);
+}
+
+template <Mode mode, bool shuffled>
 bool Group::turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) {
   const Bound* code = plan.loaded.program->code();
-  std::uint64_t* counts = counting ? plan.settings.counts->data() : nullptr;
+  std::uint64_t* counts = mode == Mode::counting ? plan.settings.counts->data() : nullptr;
   const std::uint32_t quantum = std::max<std::uint32_t>(plan.settings.quantum, 1);
   while (running_count_ != 0) {
     if (rounds-- == 0) return false;
@@ -286,11 +310,15 @@ bool Group::turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) 
       current = &w;
       std::uint32_t n = 0;
       do {
-        const Bound& bound = code[w.pc];
-        if constexpr (counting) ++(*(counts + std::min(w.pc, plan.loaded.program->size())));
-        ++w.pc;
-        ++n;
-        bound.handler(w, bound.instruction);
+        if constexpr (mode == Mode::watched) {
+          execute_watched(plan, w, w.instructions + n++);
+        } else {
+          const Bound& bound = code[w.pc];
+          if constexpr (mode == Mode::counting) ++(*(counts + std::min(w.pc, plan.loaded.program->size())));
+          ++w.pc;
+          ++n;
+          bound.handler(w, bound.instruction);
+        }
       } while (n < quantum && w.state == WaveState::running);
       w.instructions += n;
       instructions += n;
@@ -300,15 +328,20 @@ bool Group::turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) 
       collect_running();
     }
   }
+  if constexpr (mode == Mode::watched) watch_->end();
   return true;
 }
 
+template <Mode mode>
+bool Group::run_in(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) {
+  return plan.settings.seed != 0 ? turns<mode, true>(plan, rounds, budget)
+                                 : turns<mode, false>(plan, rounds, budget);
+}
+
 bool Group::run(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) {
-  const bool shuffled = plan.settings.seed != 0;
-  if (plan.settings.counts != nullptr) {
-    return shuffled ? turns<true, true>(plan, rounds, budget) : turns<true, false>(plan, rounds, budget);
-  }
-  return shuffled ? turns<false, true>(plan, rounds, budget) : turns<false, false>(plan, rounds, budget);
+  if (watch_ != nullptr) return run_in<Mode::watched>(plan, rounds, budget);
+  if (plan.settings.counts != nullptr) return run_in<Mode::counting>(plan, rounds, budget);
+  return run_in<Mode::plain>(plan, rounds, budget);
 }
 
 KernelFault locate(const Plan& plan, const Group& g, const Fault& fault) {
@@ -351,6 +384,7 @@ struct Dispatcher::Pool {
     return group;
   }
   void give(std::unique_ptr<Group> group) {
+    group->leave();
     const std::scoped_lock lock(mutex);
     // Enough for every thread; a grid that was wholly resident does not stay in memory.
     if (idle.size() < 64) idle.push_back(std::move(group));
@@ -388,7 +422,8 @@ std::uint64_t Dispatcher::Pool::run_in_parallel(const Plan& plan) {
     total += sum;
     give(std::move(g));
   };
-  if (plan.settings.threads == 1 || plan.group_count == 1 || plan.settings.counts != nullptr) {
+  if (plan.settings.threads == 1 || plan.group_count == 1 || plan.settings.counts != nullptr ||
+      plan.settings.watch != nullptr) {
     body(0, plan.group_count);
   } else {
     const int most = tbb::info::default_concurrency();
@@ -544,6 +579,7 @@ LaunchResult Dispatcher::run(const LoadedKernel& loaded, const Launch& launch, M
     if (at + 4 <= kernarg_bytes) std::memcpy(&value, kernarg.host() + at, 4);
     add(value, 1);
   }
+  std::uint64_t defined_sgprs = (std::uint64_t{1} << next) - 1;
   plan.user_sgpr_count = d.rsrc2 >> 1 & 0x1f;
   if (plan.user_sgpr_count > 16) refuse("the descriptor asks for more than 16 user SGPRs");
   for (; next < plan.user_sgpr_count; ++next) plan.user_sgprs[next] = undefined_register;
@@ -551,10 +587,26 @@ LaunchResult Dispatcher::run(const LoadedKernel& loaded, const Launch& launch, M
   // Firmware enters a kernel with preloaded arguments behind the code that would load them.
   if (preload != 0) plan.entry = loaded.program->index_of(loaded.program->address_of(plan.entry) + 256);
 
-  LaunchResult result;
-  result.instructions =
-      loaded.program->communicates() ? pool_->run_interleaved(plan) : pool_->run_in_parallel(plan);
-  return result;
+  const auto run_all = [&] {
+    LaunchResult result;
+    result.instructions =
+        loaded.program->communicates() ? pool_->run_interleaved(plan) : pool_->run_in_parallel(plan);
+    return result;
+  };
+  if (settings.watch == nullptr) return run_all();
+
+  // Workgroup ids and, when asked for, the workgroup's info word follow the user SGPRs.
+  const int after_user = std::popcount(d.rsrc2 >> 7 & 15);
+  defined_sgprs |= ((std::uint64_t{1} << after_user) - 1) << plan.user_sgpr_count;
+  settings.watch->begin({loaded, *loaded.program, launch, memory, defined_sgprs, plan.lds_bytes});
+  try {
+    const LaunchResult result = run_all();
+    settings.watch->end();
+    return result;
+  } catch (...) {
+    settings.watch->end();
+    throw;
+  }
 }
 
 }  // namespace attest::device::sim

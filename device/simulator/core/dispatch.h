@@ -7,7 +7,8 @@
 //
 // Inside a workgroup the waves take turns, `quantum` instructions each, in an order drawn from `seed` (0:
 // always in order). The order depends on nothing else, so results repeat whatever the number of threads.
-// Workgroups run in parallel, except those of kernels that communicate across workgroups
+// Workgroups run in parallel, unless they are watched (detect/observer.h), and except those of kernels that
+// communicate across workgroups
 // (Program::communicates): these share one thread and take turns as well, so that one can wait for another
 // and floating-point atomics add in the same order every time.
 #pragma once
@@ -23,6 +24,7 @@
 #include "device/simulator/core/fault.h"
 #include "device/simulator/core/memory.h"
 #include "device/simulator/core/program.h"
+#include "device/simulator/detect/observer.h"
 
 namespace attest::device::sim {
 
@@ -41,7 +43,8 @@ struct Settings {
   std::uint32_t threads = 0;                                         ///< 0: as many as oneTBB offers
   std::uint64_t instruction_budget = std::uint64_t{20'000'000'000};  ///< wave instructions per launch
   std::vector<std::uint64_t>* counts =
-      nullptr;  ///< when set: [program.size()] executions are added per instruction
+      nullptr;                   ///< when set: [program.size()] executions are added per instruction
+  LaunchWatch* watch = nullptr;  ///< when set: told of every instruction; the launch runs on one thread
 };
 
 struct LaunchResult {

@@ -32,5 +32,7 @@ void place_lanes(const Wave& w, const Instruction& i, const BufferDescriptor& d,
 
 /// MTBUF and MUBUF's format operations: exec/memory_format.cpp
 Handler format_handler(const Instruction& instruction);
+/// Bytes of a lane's element in memory; 0 for a reserved format, which moves nothing.
+std::uint32_t format_bytes(const Instruction& instruction, const BufferDescriptor& descriptor);
 
 }  // namespace attest::device::sim

@@ -245,6 +245,10 @@ void store(Wave& w, const Instruction& i) {
 
 }  // namespace
 
+std::uint32_t format_bytes(const Instruction& i, const BufferDescriptor& d) {
+  return format_of(i, d).layout.bytes;
+}
+
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define ATTEST_FORMATS(family)             \
   case Op::family##_load_format_x:         \

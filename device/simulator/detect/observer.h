@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// Watching a launch, instruction by instruction.
+//
+// The dispatcher (core/dispatch.h) knows two interfaces. When Settings::watch is set it runs a second
+// instantiation of its loop that calls them; when it is not, they cost nothing:
+//
+//   LaunchWatch      one launch: makes a WorkgroupWatch for each workgroup that starts
+//   WorkgroupWatch   one workgroup: told of every instruction before and after it is executed
+//
+// Launches that are watched run on one thread, workgroup after workgroup in grid order (those of kernels that
+// communicate take turns as always). So a watcher needs no locks, everything it sees comes in the same order
+// in every run, and it may keep state across workgroups.
+//
+// A detector does not implement these but Observer, which gets more: detect/session.h fans one WorkgroupWatch
+// out to all chosen detectors and computes once what several need (where a memory instruction goes, how often
+// the wave has been here).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "device/simulator/core/wave.h"
+#include "device/simulator/core/workgroup.h"
+#include "device/simulator/isa/instruction.h"
+
+namespace attest::device::sim {
+
+class Memory;
+class Program;
+struct LoadedKernel;
+struct Launch;
+
+class WorkgroupWatch {
+ public:
+  virtual ~WorkgroupWatch() = default;
+
+  /// Instruction `index` of the program is next in the wave; wave.pc already points behind it, everything
+  /// else is as the instruction will find it. `number` counts the wave's instructions from 0.
+  /// @return whether to execute it. False: the watcher has taken it over (it may deliver its effect later,
+  /// through the handler in program.code()[index]); after() is not called.
+  virtual bool before(Wave& wave, std::uint32_t index, std::uint64_t number) = 0;
+  /// It has been executed without a Fault.
+  virtual void after(Wave& wave, std::uint32_t index, std::uint64_t number) = 0;
+  /// Every wave that has not ended is at a barrier; all go on. Called while their state is still at_barrier.
+  virtual void barrier() {}
+  /// All waves have ended.
+  virtual void end() {}
+};
+
+/// What a launch is, as far as watchers need it.
+struct LaunchView {
+  const LoadedKernel& kernel;
+  const Program& program;
+  const Launch& launch;
+  Memory& memory;
+  std::uint64_t defined_sgprs = 0;  ///< bit n: sn holds what the ABI promises at entry; the others nothing
+  std::uint32_t lds_bytes = 0;
+};
+
+class LaunchWatch {
+ public:
+  virtual ~LaunchWatch() = default;
+  virtual void begin(const LaunchView& view) = 0;
+  /// A workgroup is about to start. Its waves have their initial state.
+  virtual std::unique_ptr<WorkgroupWatch> watch(Workgroup& group, std::uint64_t linear_id) = 0;
+  /// The launch is over, by itself or by a Fault.
+  virtual void end() {}
+};
+
+namespace detect {
+
+struct Access;
+
+/// One instruction of one wave, as detectors see it.
+struct Step {
+  Wave& wave;
+  std::uint32_t index;             ///< in the program
+  const Instruction& instruction;  ///< a-registers folded into rows, see exec/handlers.h
+  std::uint64_t number;            ///< of the wave's instructions, from 0
+  std::uint32_t trip;              ///< times this wave has executed it before
+  const Access* access;            ///< where it goes in memory (detect/access.h); nullptr: no memory
+};
+
+/// A detector's view of one workgroup.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// As in WorkgroupWatch. When one observer takes an instruction over, the others' before() has been or will
+  /// be called all the same: to them it is executed now.
+  virtual bool before(const Step&) { return true; }
+  virtual void after(const Step&) {}
+  virtual void barrier() {}
+  virtual void end() {}
+};
+
+/// A detector's view of one launch; makes an Observer per workgroup.
+class LaunchObserver {
+ public:
+  virtual ~LaunchObserver() = default;
+  virtual std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t linear_id) = 0;
+  virtual void end() {}
+};
+
+}  // namespace detect
+}  // namespace attest::device::sim

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "device/simulator/detect/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "device/simulator/core/dispatch.h"
+#include "device/simulator/detect/clipped.h"
+
+namespace attest::device::sim::detect {
+namespace {
+
+/// Fans one workgroup out to the observers, with what they share.
+class Fan final : public WorkgroupWatch {
+ public:
+  Fan(const LaunchContext& launch, std::uint32_t waves, std::vector<std::unique_ptr<Observer>> observers)
+      : code_(launch.view.program.code()),
+        access_(launch.analysis.access.data()),
+        size_(launch.view.program.size()),
+        trips_(std::size_t{waves} * launch.view.program.size()),
+        observers_(std::move(observers)) {}
+
+  bool before(Wave& wave, std::uint32_t index, std::uint64_t number) override {
+    const Instruction& instruction = code_[index].instruction;
+    const Access* access = nullptr;
+    if (access_[index].touches_memory()) {
+      locate(wave, instruction, access_[index], located_);
+      access = &located_;
+    }
+    const Step step{
+        wave, index, instruction, number, trips_[std::size_t{wave.id_in_group} * size_ + index]++, access};
+    bool execute = true;
+    for (const auto& observer : observers_) execute = observer->before(step) && execute;
+    return execute;
+  }
+
+  void after(Wave& wave, std::uint32_t index, std::uint64_t number) override {
+    const Step step{wave,
+                    index,
+                    code_[index].instruction,
+                    number,
+                    trips_[std::size_t{wave.id_in_group} * size_ + index] - 1,
+                    access_[index].touches_memory() ? &located_ : nullptr};
+    for (const auto& observer : observers_) observer->after(step);
+  }
+
+  void barrier() override {
+    for (const auto& observer : observers_) observer->barrier();
+  }
+  void end() override {
+    for (const auto& observer : observers_) observer->end();
+  }
+
+ private:
+  const Bound* code_;
+  const AccessShape* access_;
+  std::uint32_t size_;
+  std::vector<std::uint32_t> trips_;  ///< [wave][instruction]
+  std::vector<std::unique_ptr<Observer>> observers_;
+  Access located_;
+};
+
+}  // namespace
+
+Analysis::Analysis(const Program& program) {
+  access.reserve(program.size());
+  for (std::uint32_t k = 0; k < program.size(); ++k)
+    access.push_back(access_shape(program.code()[k].instruction));
+}
+
+Session::Session() = default;
+Session::~Session() = default;
+
+Findings Session::take() {
+  return std::exchange(findings_, Findings());
+}
+
+const Analysis& Session::analysis_of(const LaunchView& view) {
+  std::erase_if(analyses_, [](const auto& known) { return known.second.program.expired(); });
+  Known& known = analyses_[&view.program];
+  if (known.analysis == nullptr) known = {view.kernel.program, std::make_unique<Analysis>(view.program)};
+  return *known.analysis;
+}
+
+void Session::begin(const LaunchView& view) {
+  launch_.emplace(LaunchContext{view, analysis_of(view), findings_});
+  observers_.clear();
+  if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
+}
+
+std::unique_ptr<WorkgroupWatch> Session::watch(Workgroup& group, std::uint64_t linear_id) {
+  std::vector<std::unique_ptr<Observer>> observers;
+  observers.reserve(observers_.size());
+  for (const auto& launch : observers_) observers.push_back(launch->observe(group, linear_id));
+  return std::make_unique<Fan>(*launch_, group.wave_count, std::move(observers));
+}
+
+void Session::end() {
+  for (const auto& observer : observers_) observer->end();
+  observers_.clear();
+  launch_.reset();
+}
+
+}  // namespace attest::device::sim::detect

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+//
+// The detectors of one simulated device: chosen once, then asked after every launch.
+//
+//   Session session;
+//   session.choose(*DetectorSet::parse("all"));
+//   settings.watch = session.chosen().empty() ? nullptr : &session;
+//   dispatcher.run(kernel, launch, memory, settings);          // KernelFault or not
+//   Findings found = session.take();
+//
+// A detector is a LaunchObserver (detect/observer.h) that adds hazards to the launch's Report. To add one:
+// its name in detectors.h, its source beside this one, a line in session.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "device/simulator/core/program.h"
+#include "device/simulator/detect/access.h"
+#include "device/simulator/detect/detectors.h"
+#include "device/simulator/detect/observer.h"
+#include "device/simulator/detect/report.h"
+
+namespace attest::device::sim::detect {
+
+/// What detectors know of a program before it runs; made once per program.
+struct Analysis {
+  explicit Analysis(const Program& program);
+  std::vector<AccessShape> access;  ///< [program.size()]
+};
+
+/// Accesses that buffer descriptors kept out, wholly or in part: per lane.
+struct Clipped {
+  std::uint64_t loads = 0, stores = 0, atomics = 0;
+};
+
+struct Findings {
+  Report report;
+  Clipped clipped;
+};
+
+/// One launch, as the factories of detectors get it.
+struct LaunchContext {
+  LaunchView view;
+  const Analysis& analysis;
+  Findings& findings;
+};
+
+class Session final : public LaunchWatch {
+ public:
+  Session();
+  ~Session() override;
+
+  void choose(DetectorSet set) { chosen_ = set; }
+  [[nodiscard]] DetectorSet chosen() const { return chosen_; }
+  /// What the launches since the last call found.
+  Findings take();
+
+  void begin(const LaunchView& view) override;
+  std::unique_ptr<WorkgroupWatch> watch(Workgroup& group, std::uint64_t linear_id) override;
+  void end() override;
+
+ private:
+  const Analysis& analysis_of(const LaunchView& view);
+
+  struct Known {
+    std::weak_ptr<const Program> program;
+    std::unique_ptr<Analysis> analysis;
+  };
+  DetectorSet chosen_;
+  Findings findings_;
+  std::map<const Program*, Known> analyses_;
+  std::optional<LaunchContext> launch_;
+  std::vector<std::unique_ptr<LaunchObserver>> observers_;
+};
+
+}  // namespace attest::device::sim::detect
