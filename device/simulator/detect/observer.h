@@ -71,6 +71,7 @@ class LaunchWatch {
 namespace detect {
 
 struct Access;
+struct Effects;
 
 /// One instruction of one wave, as detectors see it.
 struct Step {
@@ -79,6 +80,7 @@ struct Step {
   const Instruction& instruction;  ///< a-registers folded into rows, see exec/handlers.h
   std::uint64_t number;            ///< of the wave's instructions, from 0
   std::uint32_t trip;              ///< times this wave has executed it before
+  const Effects& effects;          ///< registers it reads and writes, GPR indexing applied (detect/effects.h)
   const Access* access;            ///< where it goes in memory (detect/access.h); nullptr: no memory
 };
 

@@ -32,7 +32,8 @@ const Pending* Outstanding::find(std::uint64_t id) const {
 }
 
 bool Outstanding::vm_in_order() const {
-  return std::none_of(entries_.begin(), entries_.end(), [](const Pending& p) { return p.vm && p.unit == Unit::flat; });
+  return std::none_of(entries_.begin(), entries_.end(),
+                      [](const Pending& p) { return p.vm && p.unit == Unit::flat; });
 }
 
 bool Outstanding::lgkm_in_order() const {

@@ -3,19 +3,23 @@
 // The memory instructions of one wave that may not be done yet, and what s_waitcnt says about them.
 //
 //   Outstanding outstanding;
-//   const std::uint64_t id = outstanding.issue(pending, done);    // done(p): p is finished because a counter was full
-//   outstanding.wait(wait_counts(s_waitcnt.imm), done);           // done(p) for each p that is now finished for sure
-//   outstanding.missing(id)                                       // "vmcnt(2)": the wait that would have been enough
+//   const std::uint64_t id = outstanding.issue(pending, done);    // done(p): p is finished because a counter
+//   was full outstanding.wait(wait_counts(s_waitcnt.imm), done);           // done(p) for each p that is now
+//   finished for sure outstanding.missing(id)                                       // "vmcnt(2)": the wait
+//   that would have been enough
 //
-// The rules of gfx9 (LLVM, "User Guide for AMDGPU Backend", Memory Model gfx942; SIInsertWaitcnts.cpp relies on the same):
+// The rules of gfx9 (LLVM, "User Guide for AMDGPU Backend", Memory Model gfx942; SIInsertWaitcnts.cpp relies
+// on the same):
 //
-//   vmcnt    MUBUF, MTBUF, GLOBAL, SCRATCH, LDS-DMA: +1, loads and stores in one queue, done in the order of issue
-//   lgkmcnt  DS +1, in the order of issue among themselves; scalar memory +1 or +2, in any order; messages +1
-//   both     FLAT: in no order with anything, so while one is outstanding only a wait for 0 says something
+//   vmcnt    MUBUF, MTBUF, GLOBAL, SCRATCH, LDS-DMA: +1, loads and stores in one queue, done in the order of
+//   issue lgkmcnt  DS +1, in the order of issue among themselves; scalar memory +1 or +2, in any order;
+//   messages +1 both     FLAT: in no order with anything, so while one is outstanding only a wait for 0 says
+//   something
 //
-// Because scalar memory is unordered, lgkmcnt(n > 0) says nothing while a scalar load is outstanding. A counter that is
-// full (63 and 15) stalls the next instruction until the oldest is done. Stores do not use expcnt from gfx8 on: their
-// data registers are free as soon as the store has issued, but for the rule that detect/wait_states.h checks.
+// Because scalar memory is unordered, lgkmcnt(n > 0) says nothing while a scalar load is outstanding. A
+// counter that is full (63 and 15) stalls the next instruction until the oldest is done. Stores do not use
+// expcnt from gfx8 on: their data registers are free as soon as the store has issued, but for the rule that
+// detect/wait_states.h checks.
 #pragma once
 
 #include <cstddef>

@@ -16,6 +16,7 @@ class Fan final : public WorkgroupWatch {
   Fan(const LaunchContext& launch, std::uint32_t waves, std::vector<std::unique_ptr<Observer>> observers)
       : code_(launch.view.program.code()),
         access_(launch.analysis.access.data()),
+        effects_(launch.analysis.effects.data()),
         size_(launch.view.program.size()),
         trips_(std::size_t{waves} * launch.view.program.size()),
         observers_(std::move(observers)) {}
@@ -27,8 +28,13 @@ class Fan final : public WorkgroupWatch {
       locate(wave, instruction, access_[index], located_);
       access = &located_;
     }
-    const Step step{
-        wave, index, instruction, number, trips_[std::size_t{wave.id_in_group} * size_ + index]++, access};
+    now_ = &effects_[index];
+    if (depends_on_m0(*now_, wave.mode)) {
+      shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
+      now_ = &shifted_;
+    }
+    const std::uint32_t trip = trips_[std::size_t{wave.id_in_group} * size_ + index]++;
+    const Step step{wave, index, instruction, number, trip, *now_, access};
     bool execute = true;
     for (const auto& observer : observers_) execute = observer->before(step) && execute;
     return execute;
@@ -40,6 +46,7 @@ class Fan final : public WorkgroupWatch {
                     code_[index].instruction,
                     number,
                     trips_[std::size_t{wave.id_in_group} * size_ + index] - 1,
+                    *now_,
                     access_[index].touches_memory() ? &located_ : nullptr};
     for (const auto& observer : observers_) observer->after(step);
   }
@@ -54,18 +61,24 @@ class Fan final : public WorkgroupWatch {
  private:
   const Bound* code_;
   const AccessShape* access_;
+  const Effects* effects_;
   std::uint32_t size_;
   std::vector<std::uint32_t> trips_;  ///< [wave][instruction]
   std::vector<std::unique_ptr<Observer>> observers_;
   Access located_;
+  Effects shifted_;
+  const Effects* now_ = nullptr;  ///< of the instruction between before() and after()
 };
 
 }  // namespace
 
 Analysis::Analysis(const Program& program) {
   access.reserve(program.size());
-  for (std::uint32_t k = 0; k < program.size(); ++k)
+  effects.reserve(program.size());
+  for (std::uint32_t k = 0; k < program.size(); ++k) {
     access.push_back(access_shape(program.code()[k].instruction));
+    effects.push_back(effects_of(program.code()[k].instruction));
+  }
 }
 
 Session::Session() = default;

@@ -21,6 +21,7 @@
 #include "device/simulator/core/program.h"
 #include "device/simulator/detect/access.h"
 #include "device/simulator/detect/detectors.h"
+#include "device/simulator/detect/effects.h"
 #include "device/simulator/detect/observer.h"
 #include "device/simulator/detect/report.h"
 
@@ -30,6 +31,7 @@ namespace attest::device::sim::detect {
 struct Analysis {
   explicit Analysis(const Program& program);
   std::vector<AccessShape> access;  ///< [program.size()]
+  std::vector<Effects> effects;     ///< [program.size()], without GPR indexing
 };
 
 /// Accesses that buffer descriptors kept out, wholly or in part: per lane.
