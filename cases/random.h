@@ -25,7 +25,7 @@ enum class Draw : std::uint32_t {
   q_choice = 3,  ///< per query row: which key to needle, how much to scale
   kv_mean = 4,   ///< per column: common vector, outlier channels, signs, exponents
   page_order = 5,
-  index_slack = 6,
+  garbage_index = 6,
   unused_memory = 7,
   result_memory = 8,
 };

@@ -62,7 +62,8 @@ void kv4096(benchmark::State& state) {
 }
 void generated(benchmark::State& state) {
   std::vector<cases::Case> batch;
-  for (std::uint64_t number = 0; number < 64; ++number) batch.push_back(fuzz::generate(1, number));
+  for (std::uint64_t number = 0; number < 64; ++number)
+    batch.push_back(fuzz::generate("mla_decode", 1, number));
   run(state, batch);
 }
 

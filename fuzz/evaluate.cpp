@@ -5,11 +5,13 @@
 
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "cases/inputs.h"
 #include "fuzz/generate.h"
 #include "oracle/judge.h"
 #include "oracle/precision.h"
+#include "oracle/relation.h"
 
 namespace attest::fuzz {
 namespace {
@@ -42,6 +44,33 @@ oracle::VerdictKind kind_of(device::Status status) {
   return oracle::VerdictKind::harness_error;
 }
 
+void note_failed_run(Evaluation& result, const device::Outcome& outcome) {
+  result.verdict.kind = kind_of(outcome.status);
+  result.verdict.stage = outcome.stage;
+  result.verdict.diagnosis = outcome.diagnosis;
+  result.verdict.detail = outcome.detail;
+}
+
+/// The reference agrees; do the relations?
+void relate(Evaluation& result, device::Device& device, const device::Kernel& kernel, const cases::Case& c,
+            const cases::Inputs& inputs, const device::Outcome& original) {
+  for (const oracle::Relation& relation : oracle::relations(c, inputs)) {
+    if (kernel.refuses(relation.c)) continue;
+    auto start = Clock::now();
+    const device::Outcome changed = kernel.run(device, relation.c, relation.inputs);
+    result.run_seconds += seconds_since(start);
+    result.wave_instructions += changed.wave_instructions;
+    if (changed.status != device::Status::ok) return note_failed_run(result, changed);
+    start = Clock::now();
+    oracle::Verdict verdict = relation.compare(original.outputs, changed.outputs);
+    result.judge_seconds += seconds_since(start);
+    if (verdict.kind == oracle::VerdictKind::pass) continue;
+    verdict.stage = relation.name;
+    result.verdict = std::move(verdict);
+    return;
+  }
+}
+
 void evaluate_into(Evaluation& result, device::Device& device, const device::Kernel& kernel,
                    const cases::Case& c) {
   if (auto why = kernel.refuses(c)) {
@@ -57,18 +86,13 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   const device::Outcome outcome = kernel.run(device, c, inputs);
   result.run_seconds = seconds_since(start);
   result.wave_instructions = outcome.wave_instructions;
-  if (outcome.status != device::Status::ok) {
-    result.verdict.kind = kind_of(outcome.status);
-    result.verdict.stage = outcome.stage;
-    result.verdict.diagnosis = outcome.diagnosis;
-    result.verdict.detail = outcome.detail;
-    return;
-  }
+  if (outcome.status != device::Status::ok) return note_failed_run(result, outcome);
   result.output_digest = digest(outcome.outputs);
 
   start = Clock::now();
   result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()));
   result.judge_seconds = seconds_since(start);
+  if (result.verdict.kind == oracle::VerdictKind::pass) relate(result, device, kernel, c, inputs, outcome);
 }
 
 }  // namespace
@@ -90,9 +114,9 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
 }
 
 cases::Case case_for(const std::string& kernel, std::uint64_t seed, std::uint64_t number) {
-  cases::Case c = generate(seed, number);
   const device::Kernel* k = device::find_kernel(kernel);
-  if (k == nullptr) return c;
+  if (k == nullptr) return generate("mla_decode", seed, number);
+  cases::Case c = generate(k->op(), seed, number);
   const auto domain = k->domain();
   return domain ? cases::fit(std::move(c), *domain) : c;
 }

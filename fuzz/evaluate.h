@@ -28,8 +28,8 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
 /// not a finding (see is_finding).
 std::string signature_of(const std::string& kernel, const cases::Case& c, const oracle::Verdict& verdict);
 
-/// Case `number` of a campaign with `seed` on `kernel`: generate(seed, number), moved into the kernel's
-/// domain.
+/// Case `number` of a campaign with `seed` on `kernel`: generate(its op, seed, number), moved into the
+/// kernel's domain. A kernel that only the workers know gets mla_decode.
 cases::Case case_for(const std::string& kernel, std::uint64_t seed, std::uint64_t number);
 
 /// fail, crash, timeout, hazard, flaky and harness_error are findings; pass, unsupported and mistrusted are

@@ -1,18 +1,39 @@
 // SPDX-License-Identifier: MIT
 #include "fuzz/generate.h"
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <ostream>
 #include <set>
+#include <stdexcept>
 #include <string>
 
-#include "fuzz/generate_mla_decode.h"
+#include "fuzz/ops/op_generator.h"
 
 namespace attest::fuzz {
 namespace {
 
 /// RapidCheck scales ranges by the size; at this one they are whole.
 constexpr int full_size = 100;
+
+/// By the alternative of cases::Problem.
+const OpGenerator& generator_at(std::size_t index) {
+  static constexpr const OpGenerator* all[] = {&mla_decode_generator};
+  static_assert(std::size(all) == std::variant_size_v<cases::Problem>);
+  return *all[index];
+}
+
+const OpGenerator& generator_of(const cases::Case& c) {
+  return generator_at(c.problem.index());
+}
+
+const OpGenerator& generator_of(std::string_view op) {
+  const std::vector<std::string> ops = cases::op_names();
+  const auto at = std::find(ops.begin(), ops.end(), op);
+  if (at == ops.end()) throw std::invalid_argument("no op " + std::string(op));
+  return generator_at(static_cast<std::size_t>(at - ops.begin()));
+}
 
 bool valid(const cases::Case& c) {
   try {
@@ -60,13 +81,13 @@ std::int64_t recipe_complexity(const cases::Case& c) {
 
 }  // namespace
 
-cases::Case generate(std::uint64_t campaign_seed, std::uint64_t number) {
-  static const rc::Gen<cases::Case> gen = mla_decode_case();
+cases::Case generate(std::string_view op, std::uint64_t campaign_seed, std::uint64_t number) {
+  const rc::Gen<cases::Case> gen = rc::gen::noShrink(rc::gen::exec(generator_of(op).draw));
   return gen(rc::Random({campaign_seed, number, 0, 0}), full_size).value();
 }
 
 std::vector<cases::Case> shrink_candidates(const cases::Case& c) {
-  std::vector<cases::Case> candidates = shrink_mla_decode(c);
+  std::vector<cases::Case> candidates = generator_of(c).shrink(c);
   for (cases::Case& s : shrink_recipes(c)) candidates.push_back(std::move(s));
   // Two ways may lead to the same case: the first one counts. A shrunk field may contradict one that stayed,
   // in rare corners: an fp8 query that needs its scale to reach the scores of its fill, a shared prefix
@@ -78,18 +99,18 @@ std::vector<cases::Case> shrink_candidates(const cases::Case& c) {
 }
 
 std::int64_t complexity(const cases::Case& c) {
-  return mla_decode_complexity(std::get<cases::MlaDecode>(c.problem)) + recipe_complexity(c);
+  return generator_of(c).complexity(c) + recipe_complexity(c);
 }
 
 std::int64_t work(const cases::Case& c) {
-  return mla_decode_work(std::get<cases::MlaDecode>(c.problem));
+  return generator_of(c).work(c);
 }
 
-rc::Gen<cases::Case> any_case() {
-  return [](const rc::Random& random, int) {
+rc::Gen<cases::Case> any_case(std::string_view op) {
+  return [op = std::string(op)](const rc::Random& random, int) {
     rc::Random r = random;
     const std::uint64_t campaign_seed = r.next();
-    return rc::shrinkable::shrinkRecur(generate(campaign_seed, r.next()), [](const cases::Case& c) {
+    return rc::shrinkable::shrinkRecur(generate(op, campaign_seed, r.next()), [](const cases::Case& c) {
       return rc::seq::fromContainer(shrink_candidates(c));
     });
   };

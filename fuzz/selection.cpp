@@ -79,6 +79,8 @@ Reproduction select_case(const std::string& word, const std::string& kernel) {
     const auto number = parse_number(std::string_view(word).substr(colon + 1));
     if (!seed || !number)
       throw UsageError(fmt::format("'{}' is neither a file nor SEED:NUMBER (as in 7:12 or 0x7:12)", word));
+    if (kernel.empty())
+      throw UsageError(fmt::format("'{}': cases are drawn for a kernel; name it with --kernel", word));
     Reproduction r;
     r.c = case_for(kernel, *seed, *number);
     return r;

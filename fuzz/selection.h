@@ -29,7 +29,8 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
 /// none.
 std::vector<std::string> kernels_of_contract(const std::string& contract, const Common& common);
 
-/// A case file, a failure file, or SEED:NUMBER (case NUMBER of the campaign with that seed on `kernel`).
+/// A case file, a failure file, or SEED:NUMBER (case NUMBER of the campaign with that seed on `kernel`, which
+/// has been selected). Throws UsageError, CaseError.
 Reproduction select_case(const std::string& word, const std::string& kernel);
 
 /// Workers for `common.device`; jobs 0 = one per core. Throws PoolError, UsageError.

@@ -16,6 +16,7 @@ struct Job {
 
 std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
   std::vector<Job> jobs;
+  for (const std::string& kernel : options.kernels) select_kernel(kernel, common);
   for (const std::string& word : options.cases) {
     const Reproduction r = select_case(word, options.kernels.empty() ? "" : options.kernels.front());
     if (options.original && !r.original)
@@ -24,7 +25,7 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
     if (kernels.empty())
       kernels.push_back(r.kernel.empty() ? fmt::format("attest/{}", cases::op_name(r.c.problem)) : r.kernel);
     for (const std::string& kernel : kernels) {
-      select_kernel(kernel, common);
+      if (options.kernels.empty()) select_kernel(kernel, common);
       const bool as_recorded = kernel == r.kernel && !options.original;
       jobs.push_back({.word = word,
                       .kernel = kernel,

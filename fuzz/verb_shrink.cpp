@@ -12,6 +12,7 @@
 namespace attest::fuzz {
 
 int verb_shrink(const Common& common, const ShrinkOptions& options) {
+  if (!options.kernel.empty()) select_kernel(options.kernel, common);
   const Reproduction r = select_case(options.file, options.kernel);
   const cases::Case start = r.original ? *r.original : r.c;
   const std::string name = !options.kernel.empty() ? options.kernel

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "device/contracts/aiter/aiter_kernels.h"
-#include "device/contracts/attest_kernels.h"
+#include "device/contracts/attest/kernels.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
 

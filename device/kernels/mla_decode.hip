@@ -61,10 +61,10 @@
 // Sources: DeepSeek-V2, arXiv:2405.04434, section 2.1.2 (absorption); FlashAttention, arXiv:2205.14135, and
 // Flash-Decoding (online softmax, splits); AMD Instinct MI300 ISA, section 7 (matrix layouts).
 //
-// The ATTEST_FAULT_ blocks are planted defects, one per build variant; device/kernels/faults.cmake says what
+// The ATTEST_FAULT_ blocks are planted defects, one per build variant; device/kernels/faults/ says what
 // each imitates.
 
-#include "device/contracts/attest_mla_decode.h"
+#include "device/contracts/attest/mla_decode_args.h"
 #include "device/kernels/gfx9.h"
 
 namespace attest::kernels {

@@ -18,7 +18,7 @@
 //
 // Source: FlashAttention, arXiv:2205.14135, section 3.1 (merging softmax statistics); Flash-Decoding.
 
-#include "device/contracts/attest_mla_decode.h"
+#include "device/contracts/attest/mla_decode_args.h"
 #include "device/kernels/gfx9.h"
 
 namespace attest::kernels {

@@ -3,7 +3,7 @@
 // The attest contract end to end: cases materialised, run on the simulator, and compared with a loop that
 // does nothing but the definition. Loose on purpose: the oracle judges closely, this only has to tell right
 // from wrong.
-#include "device/contracts/attest_kernels.h"
+#include "device/contracts/attest/kernels.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

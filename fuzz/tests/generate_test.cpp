@@ -74,7 +74,7 @@ Case shrink_by(Case c, const Fails& fails, int* steps = nullptr) {
 template <typename Fails>
 Case first_failing(const Fails& fails) {
   for (std::uint64_t n = 0; n < 20000; ++n) {
-    Case c = generate(1, n);
+    Case c = generate("mla_decode", 1, n);
     if (fails(c)) return c;
   }
   FAIL("no case of 20000 reaches the condition");
@@ -84,14 +84,14 @@ Case first_failing(const Fails& fails) {
 }  // namespace
 
 TEST_CASE("A case is a function of campaign seed and number, for ever") {
-  CHECK(generate(1, 7) == generate(1, 7));
-  CHECK(generate(1, 7) != generate(1, 8));
-  CHECK(generate(1, 7) != generate(2, 7));
+  CHECK(generate("mla_decode", 1, 7) == generate("mla_decode", 1, 7));
+  CHECK(generate("mla_decode", 1, 7) != generate("mla_decode", 1, 8));
+  CHECK(generate("mla_decode", 1, 7) != generate("mla_decode", 2, 7));
   // Reports name cases by seed and number. A new axis changes these; then it is a new generation of
   // campaigns.
-  CHECK(case_id(generate(0, 0)) == "b418373e7890bf3d");
-  CHECK(case_id(generate(1, 0)) == "7f01bd2bf8005dad");
-  CHECK(case_id(generate(0xffffffffffffffffU, 0xffffffffffffffffU)) == "cec6858f21ed48dd");
+  CHECK(case_id(generate("mla_decode", 0, 0)) == "b418373e7890bf3d");
+  CHECK(case_id(generate("mla_decode", 1, 0)) == "7f01bd2bf8005dad");
+  CHECK(case_id(generate("mla_decode", 0xffffffffffffffffU, 0xffffffffffffffffU)) == "cec6858f21ed48dd");
 }
 
 TEST_CASE("100000 cases are valid, small, and reach every value of every axis") {
@@ -101,7 +101,7 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
   int equal_dimensions = 0;
   constexpr int total = 100000;
   for (std::uint64_t n = 0; n < total; ++n) {
-    const Case c = generate(3, n);
+    const Case c = generate("mla_decode", 3, n);
     const MlaDecode& p = problem_of(c);
     try {
       validate(c);
@@ -247,7 +247,7 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
 
 TEST_CASE("Shrink candidates are valid and smaller in the product order") {
   rc::prop("candidates", [] {
-    const Case c = *rc::gen::noShrink(any_case());
+    const Case c = *rc::gen::noShrink(any_case("mla_decode"));
     const std::vector<Case> candidates = shrink_candidates(c);
     const auto before = components(c);
     std::set<std::string> texts;
@@ -266,7 +266,7 @@ TEST_CASE("Shrink candidates are valid and smaller in the product order") {
 TEST_CASE("Every descent ends in the one simplest case") {
   for (std::uint64_t n = 0; n < 200; ++n) {
     int steps = 0;
-    const Case least = shrink_by(generate(5, n), [](const Case&) { return true; }, &steps);
+    const Case least = shrink_by(generate("mla_decode", 5, n), [](const Case&) { return true; }, &steps);
     CHECK(shrink_candidates(least).empty());
     const MlaDecode& p = problem_of(least);
     CHECK(p.requests == std::vector<Request>{{1, 0}});
@@ -317,7 +317,7 @@ TEST_CASE("Shrinking finds the smallest case that shows a fault") {
 }
 
 TEST_CASE("The RapidCheck tree shrinks by the same candidates") {
-  const rc::Shrinkable<Case> root = any_case()(rc::Random(std::uint64_t{11}), 0);
+  const rc::Shrinkable<Case> root = any_case("mla_decode")(rc::Random(std::uint64_t{11}), 0);
   const Case c = root.value();
   const std::vector<Case> expected = shrink_candidates(c);
   rc::Seq<rc::Shrinkable<Case>> shrinks = root.shrinks();

@@ -14,41 +14,20 @@
 //     of the features (swarm testing: Groce et al., ISSTA 2012).
 //   * Small cases find nearly everything and let a campaign run thousands: `work` is bounded, by a budget
 //   drawn first.
-#include "fuzz/generate_mla_decode.h"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <limits>
 #include <set>
 #include <vector>
+
+#include "fuzz/ops/draw.h"
+#include "fuzz/ops/mla_decode_shrink.h"
+#include "fuzz/ops/op_generator.h"
 
 namespace attest::fuzz {
 namespace {
 
 using namespace cases;
-
-int between(int low, int high) {
-  return *rc::gen::inRange(low, high + 1);
-}
-bool chance(int in, int of) {
-  return between(1, of) <= in;
-}
-bool coin() {
-  return chance(1, 2);
-}
-
-template <typename T>
-T any_of(const std::vector<T>& values) {
-  return values[static_cast<std::size_t>(between(0, static_cast<int>(values.size()) - 1))];
-}
-
-/// Any of the values that do not exceed the cap; the first if all do.
-int any_up_to(const std::vector<int>& values, std::int64_t cap) {
-  std::vector<int> allowed;
-  std::copy_if(values.begin(), values.end(), std::back_inserter(allowed), [&](int v) { return v <= cap; });
-  return allowed.empty() ? values.front() : any_of(allowed);
-}
 
 std::int64_t head_tiles(int heads) {
   return (heads + 15) / 16;
@@ -241,17 +220,16 @@ Case draw_case() {
   return c;
 }
 
-}  // namespace
-
-rc::Gen<Case> mla_decode_case() {
-  return rc::gen::noShrink(rc::gen::exec(draw_case));
-}
-
-std::int64_t mla_decode_work(const MlaDecode& p) {
+std::int64_t work_of(const Case& c) {
+  const MlaDecode& p = std::get<MlaDecode>(c.problem);
   std::int64_t rows = 0;
   for (const Request& r : p.requests)
     rows += std::int64_t{r.q_len} * (r.kv_len + keys_per_workgroup * p.num_splits);
   return head_tiles(p.heads) * rows;
 }
+
+}  // namespace
+
+const OpGenerator mla_decode_generator{draw_case, shrink_mla_decode, mla_decode_complexity, work_of};
 
 }  // namespace attest::fuzz

@@ -5,45 +5,24 @@
 //
 // Query lengths and heads try every smaller value that differs in kind, not only halves: 3 is simpler than 4
 // to a reader and no fault of an odd length survives halving.
+#include "fuzz/ops/mla_decode_shrink.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "fuzz/generate_mla_decode.h"
+#include "fuzz/ops/simpler.h"
 
 namespace attest::fuzz {
 namespace {
 
 using namespace cases;
 
-/// The values of `wanted` in [low, below), in order, without repetition.
-std::vector<int> smaller(std::initializer_list<int> wanted, int low, int below) {
-  std::vector<int> values;
-  for (const int v : wanted) {
-    if (v >= low && v < below && std::find(values.begin(), values.end(), v) == values.end())
-      values.push_back(v);
-  }
-  return values;
-}
-
 std::vector<int> smaller_kv(int kv_len, int q_len, int page_size) {
   const int page_multiple = (kv_len - 1) / page_size * page_size;
   return smaller({0, 1, 2, q_len, kv_len / 4, kv_len / 2, kv_len - kv_len / 4, page_multiple,
                   page_multiple + 1, (kv_len - 1) / 16 * 16, (kv_len - 1) / 16 * 16 + 1, kv_len - 1},
                  0, kv_len);
-}
-
-/// 0 for 1, 1 for another power of two, 2 for the rest.
-int scale_rank(float scale) {
-  if (scale == 1.0F) return 0;
-  int exponent = 0;
-  return std::frexp(scale, &exponent) == 0.5F ? 1 : 2;
-}
-
-float power_of_two_near(float scale) {
-  int exponent = 0;
-  (void)std::frexp(scale, &exponent);
-  return std::ldexp(1.0F, exponent - 1);
 }
 
 bool any_query(const std::vector<Request>& requests) {
@@ -175,7 +154,8 @@ std::vector<Case> shrink_mla_decode(const Case& c) {
   return Shrinker(c).run();
 }
 
-std::int64_t mla_decode_complexity(const MlaDecode& p) {
+std::int64_t mla_decode_complexity(const Case& c) {
+  const MlaDecode& p = std::get<MlaDecode>(c.problem);
   std::int64_t sum = p.heads + p.page_size + p.num_splits + (p.causal ? 0 : 1) + (p.return_lse ? 0 : 1) +
                      (p.q_format == Format::bf16 ? 0 : 1) + (p.kv_format == Format::bf16 ? 0 : 1) +
                      (p.sm_scale == MlaDecode{}.sm_scale ? 0 : 1) + scale_rank(p.q_scale) +

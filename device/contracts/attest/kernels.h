@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The `attest` contract: our own kernels, launched as attest_mla_decode.h says.
+// The `attest` contract: our own kernels. How each is launched is in the *_args.h beside this, which the
+// kernels read too.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +12,10 @@
 
 namespace attest::device::contracts {
 
-/// attest/mla_decode and its planted faults, as far as their code objects lie in `directory`.
+class KernelList;
+void add_mla_decode(KernelList& list);
+
+/// Our kernels and their planted faults, as far as their code objects lie in `directory`.
 std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory);
 
 }  // namespace attest::device::contracts

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include "cases/ops/mla_decode.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "cases/case.h"
+#include "cases/fills.h"
+#include "cases/json_object.h"
+#include "cases/paging.h"
+
+namespace attest::cases {
+namespace {
+
+bool is_power_of_two(float value) {
+  int exponent = 0;
+  return std::frexp(value, &exponent) == 0.5F;
+}
+
+void validate_formats(const MlaDecode& p) {
+  const auto bf16_or_fnuz = [](const char* field, Format format) {
+    if (format != Format::bf16 && format != Format::fp8_e4m3fnuz) {
+      throw CaseError(fmt::format("{}: mla_decode takes bf16 or fp8_e4m3fnuz, not {}", field, name(format)));
+    }
+  };
+  bf16_or_fnuz("formats.q", p.q_format);
+  bf16_or_fnuz("formats.kv", p.kv_format);
+  if (p.out_format != Format::bf16) {
+    throw CaseError(fmt::format("formats.out: mla_decode writes bf16, not {}", name(p.out_format)));
+  }
+  if (p.q_format != Format::bf16 && p.kv_format == Format::bf16) {
+    throw CaseError(
+        fmt::format("formats.q: {} needs formats.kv to be {} too", name(p.q_format), name(p.q_format)));
+  }
+}
+
+void validate_scales(const MlaDecode& p, Fill fill) {
+  require_range("scales.sm_scale", p.sm_scale, 0x1p-10F, 8.0F);
+  require_range("scales.q_scale", p.q_scale, 0x1p-7F, 128.0F);
+  require_range("scales.kv_scale", p.kv_scale, 0x1p-7F, 128.0F);
+  if (p.q_format == Format::bf16 && p.q_scale != 1.0F) {
+    throw CaseError(
+        fmt::format("scales.q_scale: {} with formats.q bf16, which has no scale; use 1", p.q_scale));
+  }
+  if (p.kv_format == Format::bf16 && p.kv_scale != 1.0F) {
+    throw CaseError(
+        fmt::format("scales.kv_scale: {} with formats.kv bf16, which has no scale; use 1", p.kv_scale));
+  }
+  if ((fill == Fill::exact || fill == Fill::constant_scores) && !is_power_of_two(p.kv_scale)) {
+    throw CaseError(
+        fmt::format("scales.kv_scale: data.fill {} needs a power of two, not {}", name(fill), p.kv_scale));
+  }
+  if (!scores_reachable(p, fill)) {
+    throw CaseError(fmt::format(
+        "scales: with sm_scale * q_scale * kv_scale = {} an fp8 q cannot reach the scores of data.fill {}",
+        score_scale(p), name(fill)));
+  }
+}
+
+void validate_memory(const MlaDecode& p, const MemoryRecipe& memory) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  const CacheFootprint footprint = cache_footprint(p, memory);
+  if (footprint.used_bytes > 4 * gib) {
+    throw CaseError(
+        fmt::format("shape.requests: the cache takes {} MiB, more than 4096; fewer or shorter requests",
+                    footprint.used_bytes >> 20));
+  }
+  if (footprint.pool_bytes > 16 * gib) {
+    throw CaseError(fmt::format(
+        "memory.placement: {} with pages of {} bytes addresses {} GiB, more than 16; smaller pages",
+        name(memory.placement), footprint.page_stride_bytes, footprint.pool_bytes >> 30));
+  }
+}
+
+}  // namespace
+
+void read(const JsonObject& root, MlaDecode& p) {
+  const JsonObject shape(root.required("shape"), "shape",
+                         {"heads", "page_size", "num_splits", "causal", "return_lse", "requests"});
+  shape.read("heads", p.heads);
+  shape.read("page_size", p.page_size);
+  shape.read("num_splits", p.num_splits);
+  shape.read("causal", p.causal);
+  shape.read("return_lse", p.return_lse);
+  shape.each("requests", {"q_len", "kv_len"}, [&](const JsonObject& entry) {
+    Request& request = p.requests.emplace_back();
+    entry.read_required("q_len", request.q_len);
+    entry.read_required("kv_len", request.kv_len);
+  });
+  const JsonObject formats = root.section("formats", {"q", "kv", "out"});
+  formats.read("q", p.q_format);
+  formats.read("kv", p.kv_format);
+  formats.read("out", p.out_format);
+  const JsonObject scales = root.section(
+      "scales", {"sm_scale", "sm_scale_value", "q_scale", "q_scale_value", "kv_scale", "kv_scale_value"});
+  scales.read_scale("sm_scale", p.sm_scale);
+  scales.read_scale("q_scale", p.q_scale);
+  scales.read_scale("kv_scale", p.kv_scale);
+}
+
+void write(JsonWriter& writer, const MlaDecode& p) {
+  Json requests = Json::array();
+  for (const Request& r : p.requests) requests.push_back({{"q_len", r.q_len}, {"kv_len", r.kv_len}});
+  writer.section("shape") = {{"heads", p.heads},           {"page_size", p.page_size},
+                             {"num_splits", p.num_splits}, {"causal", p.causal},
+                             {"return_lse", p.return_lse}, {"requests", std::move(requests)}};
+  writer.section("formats") = {
+      {"q", name(p.q_format)}, {"kv", name(p.kv_format)}, {"out", name(p.out_format)}};
+  writer.scale("scales", "sm_scale", p.sm_scale);
+  writer.scale("scales", "q_scale", p.q_scale);
+  writer.scale("scales", "kv_scale", p.kv_scale);
+}
+
+void validate(const Case& c, const MlaDecode& p) {
+  require_range("shape.heads", p.heads, 1, 128);
+  require_range("shape.page_size", p.page_size, 1, 1024);
+  require_range("shape.num_splits", p.num_splits, 1, 32);
+  if (p.requests.empty() || p.requests.size() > 512) {
+    throw CaseError(fmt::format("shape.requests: {} entries, outside 1..512", p.requests.size()));
+  }
+  bool any_query = false;
+  for (std::size_t i = 0; i < p.requests.size(); ++i) {
+    require_range(fmt::format("shape.requests[{}].q_len", i), p.requests[i].q_len, 0, 16);
+    require_range(fmt::format("shape.requests[{}].kv_len", i), p.requests[i].kv_len, 0, 131072);
+    any_query = any_query || p.requests[i].q_len > 0;
+  }
+  if (!any_query) throw CaseError("shape.requests: every q_len is 0; at least one request needs a query");
+  validate_formats(p);
+  validate_scales(p, c.data.fill);
+  validate_memory(p, c.memory);
+}
+
+}  // namespace attest::cases

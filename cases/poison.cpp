@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "cases/poison.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "cases/inputs.h"
+#include "cases/random.h"
+
+namespace attest::cases {
+namespace {
+
+std::uint32_t hash_name(std::string_view text) {
+  std::uint32_t hash = 0x811c9dc5U;  // 32-bit FNV-1a
+  for (const char byte : text) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x01000193U;
+  return hash;
+}
+
+}  // namespace
+
+reference::Format reference_format(Format format) {
+  switch (format) {
+    case Format::bf16:
+      return reference::Format::bf16;
+    case Format::f16:
+      return reference::Format::f16;
+    case Format::f32:
+      return reference::Format::f32;
+    case Format::fp8_e4m3fn:
+      return reference::Format::fp8_e4m3fn;
+    case Format::fp8_e4m3fnuz:
+      return reference::Format::fp8_e4m3fnuz;
+    case Format::fp8_e5m2:
+      return reference::Format::fp8_e5m2;
+    case Format::fp8_e5m2fnuz:
+      return reference::Format::fp8_e5m2fnuz;
+    case Format::e8m0:
+      return reference::Format::e8m0;
+  }
+  throw std::invalid_argument("no such format");
+}
+
+std::size_t element_bytes(Format format) {
+  return static_cast<std::size_t>(reference::bytes_per_element(reference_format(format)));
+}
+
+std::optional<std::uint32_t> poison_pattern(Poison poison, Format format) {
+  const bool fnuz = format == Format::fp8_e4m3fnuz || format == Format::fp8_e5m2fnuz;
+  switch (poison) {
+    case Poison::nan:
+      return fnuz ? 0x80U : 0xffffffffU;
+    case Poison::inf:
+      switch (format) {
+        case Format::bf16:
+          return 0x7f80U;
+        case Format::f16:
+          return 0x7c00U;
+        case Format::f32:
+          return 0x7f800000U;
+        case Format::fp8_e5m2:
+          return 0x7cU;
+        case Format::fp8_e4m3fn:
+          return 0x7fU;
+        case Format::fp8_e4m3fnuz:
+        case Format::fp8_e5m2fnuz:
+          return 0x80U;
+        case Format::e8m0:
+          return 0xffU;
+      }
+      return std::nullopt;
+    case Poison::zero:
+      return 0U;
+    case Poison::large:
+    case Poison::stale:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+void fill_pattern(std::span<std::byte> bytes, std::uint32_t pattern, std::size_t element) {
+  std::array<std::byte, 4> code;
+  std::memcpy(code.data(), &pattern, code.size());
+  if (std::all_of(code.begin(), code.begin() + element, [&](std::byte b) { return b == code[0]; })) {
+    std::memset(bytes.data(), static_cast<int>(code[0]), bytes.size());
+    return;
+  }
+  for (std::size_t i = 0; i < bytes.size(); i += element) std::memcpy(bytes.data() + i, code.data(), element);
+}
+
+std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
+                                    std::string_view tensor) {
+  const std::size_t element = element_bytes(format);
+  std::vector<std::byte> bytes(count * element);
+  if (const auto pattern = poison_pattern(poison, format)) {
+    fill_pattern(bytes, *pattern, element);
+    return bytes;
+  }
+  constexpr std::size_t chunk = 512;
+  std::array<std::uint16_t, chunk> halves;
+  std::array<float, chunk> values;
+  for (std::size_t at = 0; at < count; at += chunk) {
+    Counter(c.seed, Draw::result_memory, hash_name(tensor), static_cast<std::uint32_t>(at / chunk))
+        .halves(0, chunk, halves.data());
+    normals(halves.data(), chunk, values.data());
+    for (std::size_t i = 0; i < std::min(chunk, count - at); ++i) {
+      const double value = poison == Poison::large ? 32.0 * double{values[i]} : double{values[i]};
+      const std::uint32_t code =
+          reference::encode(reference_format(format), format == Format::e8m0 ? std::abs(value) : value,
+                            reference::Overflow::saturate);
+      std::memcpy(bytes.data() + (at + i) * element, &code, element);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace attest::cases

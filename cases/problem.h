@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+//
+// All ops. A new one is a header and sources under cases/ops and one more alternative in each of these two;
+// the compiler then names every place that has to know it.
+#pragma once
+
+#include <variant>
+
+#include "cases/ops/mla_decode.h"
+
+namespace attest::cases {
+
+/// What is asked. Alternative k of Problem becomes alternative k of Inputs.
+using Problem = std::variant<MlaDecode>;
+
+/// The bytes it becomes.
+using Inputs = std::variant<MlaDecodeInputs>;
+
+}  // namespace attest::cases

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+#include "device/contracts/attest/kernels.h"
+
+#include "device/contracts/attest/attest_kernel.h"
+
+namespace attest::device::contracts {
+
+std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory) {
+  KernelList list(directory);
+  add_mla_decode(list);
+  return list.take();
+}
+
+}  // namespace attest::device::contracts

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "device/contracts/attest/attest_kernel.h"
+#include "device/contracts/attest/kernels.h"
+#include "device/contracts/attest/mla_decode_args.h"
+
+namespace attest::device::contracts {
+namespace {
+
+using cases::Format;
+using contract::kv_lora_rank;
+
+std::string_view short_name(Format format) {
+  return format == Format::bf16 ? "bf16" : "fp8";
+}
+
+class AttestMlaDecode final : public AttestKernel {
+ public:
+  using AttestKernel::AttestKernel;
+
+ private:
+  [[nodiscard]] std::optional<std::string> why_not(const cases::Case& c) const override {
+    const auto& p = std::get<cases::MlaDecode>(c.problem);
+    const auto other = [](std::string_view field, Format format, std::string_view wanted) {
+      return fmt::format("formats.{} is {}; it takes {}", field, cases::name(format), wanted);
+    };
+    if (p.kv_format != Format::bf16 && p.kv_format != Format::fp8_e4m3fnuz) {
+      return other("kv", p.kv_format, "bf16 or fp8_e4m3fnuz");
+    }
+    if (p.q_format == Format::fp8_e4m3fnuz && p.kv_format == Format::bf16) {
+      return other("q", p.q_format, "bf16 with a bf16 cache");
+    }
+    if (p.q_format != Format::bf16 && p.q_format != Format::fp8_e4m3fnuz) {
+      return other("q", p.q_format, "bf16 or fp8_e4m3fnuz");
+    }
+    if (p.out_format != Format::bf16) return other("out", p.out_format, "bf16");
+    if (p.num_splits > contract::max_splits) {
+      return fmt::format("shape.num_splits is {}; it takes 1..{}", p.num_splits, contract::max_splits);
+    }
+    return std::nullopt;
+  }
+
+  void run_on(hip::HipDevice& gpu, const cases::Case& c, const cases::Inputs& inputs,
+              Outcome& outcome) const override {
+    const auto& p = std::get<cases::MlaDecode>(c.problem);
+    const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
+    const hip::Function decode = function(
+        gpu, "mla_decode", fmt::format("mla_decode_{}_{}", short_name(p.q_format), short_name(p.kv_format)));
+    const hip::Function reduce = function(gpu, "split_reduce", "split_reduce");
+
+    const auto total_q = static_cast<std::uint64_t>(in.qo_indptr.back());
+    const std::uint64_t rows = total_q * static_cast<std::uint64_t>(p.heads);
+    const std::uint64_t partials = p.num_splits > 1 ? rows * static_cast<std::uint64_t>(p.num_splits) : 0;
+    const auto poison = [&](cases::Poison kind, Format format, std::uint64_t count, std::string_view tensor) {
+      return cases::poison_bytes(c, kind, format, count, tensor);
+    };
+
+    hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
+    const auto& q = buffers.add("q", in.q, p.q_format);
+    auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
+    kv_pool.upload(in.kv_pool);
+    const auto& qo_indptr = buffers.add("qo_indptr", in.qo_indptr);
+    const auto& kv_indptr = buffers.add("kv_indptr", in.kv_indptr);
+    const auto& kv_page_indices = buffers.add("kv_page_indices", in.kv_page_indices);
+    const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.kv_last_page_len);
+    const auto& out =
+        buffers.add("out", poison(c.memory.output, Format::bf16, rows * kv_lora_rank, "out"), Format::bf16);
+    const auto& lse =
+        buffers.add("lse", poison(c.memory.output, Format::f32, p.return_lse ? rows : 0, "lse"));
+    const auto& partial_out = buffers.add(
+        "partial_out", poison(c.memory.scratch, Format::f32, partials * kv_lora_rank, "partial_out"));
+    const auto& partial_lse =
+        buffers.add("partial_lse", poison(c.memory.scratch, Format::f32, partials, "partial_lse"));
+
+    // Row tiles of the longest request, and a generous estimate of the work, in wave instructions, after
+    // which the kernel is called runaway. A real tile takes about 300 of them per wave.
+    unsigned row_tiles = 0;
+    std::uint64_t tiles = 0;
+    for (const cases::Request& request : p.requests) {
+      const unsigned of_request = ceil_div(std::int64_t{request.q_len} * p.heads, contract::rows_per_group);
+      row_tiles = std::max(row_tiles, of_request);
+      tiles += std::uint64_t{of_request} * ceil_div(request.kv_len, contract::tile_tokens);
+    }
+    const std::array<unsigned, 3> grid{row_tiles, static_cast<unsigned>(p.requests.size()),
+                                       static_cast<unsigned>(p.num_splits)};
+    const std::uint64_t groups = std::uint64_t{grid[0]} * grid[1] * grid[2];
+    const std::uint64_t budget = 10'000'000 + 100 * 4 * (1000 * groups + 500 * tiles);
+
+    if (groups > 0) {
+      contract::MlaDecodeArgs args{};
+      args.q = q.data();
+      args.kv_pool = kv_pool.data();
+      args.qo_indptr = qo_indptr.as<std::int32_t>();
+      args.kv_indptr = kv_indptr.as<std::int32_t>();
+      args.kv_page_indices = kv_page_indices.as<std::int32_t>();
+      args.kv_last_page_len = kv_last_page_len.as<std::int32_t>();
+      args.out = out.data();
+      args.lse = p.return_lse ? lse.as<float>() : nullptr;
+      args.partial_out = p.num_splits > 1 ? partial_out.as<float>() : nullptr;
+      args.partial_lse = p.num_splits > 1 ? partial_lse.as<float>() : nullptr;
+      args.page_stride = static_cast<std::uint32_t>(in.page_stride_bytes);
+      args.page_size = p.page_size;
+      args.heads = p.heads;
+      args.num_splits = p.num_splits;
+      args.causal = p.causal ? 1 : 0;
+      args.score_scale = p.sm_scale * p.q_scale * p.kv_scale;
+      args.out_scale = p.kv_scale;
+      if (!launch(gpu, decode, "mla_decode", {grid, contract::threads}, args, budget, outcome)) return;
+      if (p.num_splits > 1) {
+        contract::SplitReduceArgs merge{};
+        merge.partial_out = partial_out.as<float>();
+        merge.partial_lse = partial_lse.as<float>();
+        merge.out = out.data();
+        merge.lse = args.lse;
+        merge.rows = static_cast<std::int32_t>(rows);
+        merge.num_splits = p.num_splits;
+        const hip::Geometry geometry{
+            {ceil_div(static_cast<std::int64_t>(rows), contract::rows_per_reduce), 1, 1}, contract::threads};
+        if (!launch(gpu, reduce, "split_reduce", geometry, merge, budget, outcome)) return;
+      }
+    }
+
+    outcome.outputs.tensors.push_back({"out", out.download()});
+    if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});
+    outcome.outputs.guard_damage = buffers.guard_damage();
+    note_modification(outcome, q, in.q);
+    note_modification(outcome, kv_pool, in.kv_pool);
+    note_modification(outcome, qo_indptr, in.qo_indptr);
+    note_modification(outcome, kv_indptr, in.kv_indptr);
+    note_modification(outcome, kv_page_indices, in.kv_page_indices);
+    note_modification(outcome, kv_last_page_len, in.kv_last_page_len);
+  }
+};
+
+}  // namespace
+
+void add_mla_decode(KernelList& list) {
+  list.add<AttestMlaDecode>(
+      {.op = "mla_decode",
+       .objects = {"mla_decode", "split_reduce"},
+       .precision = "bf16",
+       .supports =
+           "q/kv bf16/bf16, bf16/fp8_e4m3fnuz, fp8_e4m3fnuz/fp8_e4m3fnuz; out bf16; 1..128 heads; q_len "
+           "0..16; any page size; 1..32 splits"});
+}
+
+}  // namespace attest::device::contracts

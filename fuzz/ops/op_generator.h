@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+//
+// What an op brings to case generation and shrinking; fuzz/generate.h is the face of it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cases/case.h"
+
+namespace attest::fuzz {
+
+struct OpGenerator {
+  /// A valid case, whole: problem, fill, memory, seed. Called inside rc::gen::exec (fuzz/ops/draw.h).
+  cases::Case (*draw)();
+  /// Simpler problems, most aggressive first. The recipes, which all ops share, are shrunk elsewhere; what is
+  /// invalid or a repetition is dropped there too.
+  std::vector<cases::Case> (*shrink)(const cases::Case& c);
+  /// Of the problem: a sum of non-negative integers, each of which `shrink` makes smaller or leaves.
+  std::int64_t (*complexity)(const cases::Case& c);
+  /// How much a kernel has to do, in units of about 25 microseconds of simulation.
+  std::int64_t (*work)(const cases::Case& c);
+};
+
+extern const OpGenerator mla_decode_generator;
+
+}  // namespace attest::fuzz

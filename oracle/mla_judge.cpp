@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+#include "oracle/mla_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "oracle/diagnosis.h"
+#include "oracle/mla_bound.h"
+#include "oracle/mla_compare.h"
+#include "oracle/mla_launch.h"
+
+namespace attest::oracle {
+namespace {
+
+using cases::Fill;
+using Eigen::Index;
+constexpr std::size_t most_elements = 10;
+
+bool power_of_two(float x) {
+  int exponent = 0;
+  return std::abs(std::frexp(x, &exponent)) == 0.5F;
+}
+
+Rules rules_for(const MlaLaunch& launch) {
+  Rules rules;
+  rules.grid = launch.grid;
+  rules.rounding = launch.profile.output;
+  rules.lse_empty = launch.profile.lse_empty;
+  rules.empty = launch.profile.empty;
+  const Fill fill = launch.c.data.fill;
+  const bool equal_weights = fill == Fill::constant_scores || fill == Fill::exact;
+  rules.exact = equal_weights && power_of_two(launch.problem.kv_scale);
+  rules.statistics = !equal_weights;
+  rules.generic = fill != Fill::tiny && fill != Fill::cancelling && !equal_weights;
+  return rules;
+}
+
+/// With equal scores P is 1 in every kernel and every format: its rounding is no excuse.
+PrecisionProfile profile_for(const PrecisionProfile& declared, const Rules& rules) {
+  PrecisionProfile p = declared;
+  if (rules.exact) {
+    p.p_roundoff = 0x1p-24;
+    p.p_floor = 0;
+  }
+  return p;
+}
+
+struct Candidate {
+  double ratio = 0;
+  Index row = 0;
+  Element element;
+};
+
+/// The worst failing rows by their worst element, and the element nearest to its limit when nothing failed.
+class WorstElements {
+ public:
+  void offer(const MlaLaunch& launch, const MlaRequest& request, const MlaBound& bound, Index row,
+             const RowResult& result) {
+    const bool of_lse = result.lse_used > result.used || result.column < 0;
+    const double ratio = std::max(result.used, result.lse_used);
+    if (result.failed == Stage::none) {
+      if (any_failed_ || (!kept_.empty() && ratio <= kept_.front().ratio)) return;
+      kept_.clear();
+    } else if (!any_failed_) {
+      kept_.clear();
+      any_failed_ = true;
+    }
+    const auto worse = [](const Candidate& a, const Candidate& b) { return a.ratio > b.ratio; };
+    Candidate c;
+    c.ratio = ratio;
+    const auto place = std::upper_bound(kept_.begin(), kept_.end(), c, worse);
+    if (place == kept_.end() && kept_.size() == most_elements) return;
+    c.row = row;
+    Element& e = c.element;
+    e.request = request.index;
+    e.position = request.position(row);
+    e.head = request.head(row);
+    e.column = of_lse ? -1 : result.column;
+    const Index in_launch = request.first_row + row;
+    if (of_lse) {
+      e.expected = request.attention.lse[row];
+      e.got = launch.has_lse() ? launch.lse[in_launch] : 0;
+      e.bound = bound.lse[row];
+    } else {
+      e.expected = request.attention.out(row, result.column);
+      e.got = launch.out(in_launch, result.column);
+      e.bound = bound.element(row, result.column);
+    }
+    if (bound.row_class[static_cast<std::size_t>(row)] == RowClass::empty) e.expected = e.bound = 0;
+    if (result.failed == Stage::row)
+      e.term = fmt::format("row: residual {:.3g} of {:.3g}, scale {:.3g} of {:.3g}", result.residual,
+                           result.residual_limit, result.scale, result.scale_limit);
+    else if (of_lse)
+      e.term = "lse";
+    kept_.insert(place, std::move(c));
+    if (kept_.size() > most_elements) kept_.pop_back();
+  }
+
+  /// Fills in the terms that need the request, before it goes away.
+  void explain(const MlaRequest& request, const MlaBound& bound, const MlaLaunch& launch,
+               const PrecisionProfile& profile) {
+    for (Candidate& c : kept_)
+      if (c.element.request == request.index && c.element.term.empty())
+        c.element.term =
+            bound.row_class[static_cast<std::size_t>(c.row)] == RowClass::judged
+                ? dominating_term(request.for_bound(launch.scales), profile, c.row, c.element.column)
+                : "class";
+  }
+
+  [[nodiscard]] const std::vector<Candidate>& kept() const { return kept_; }
+
+ private:
+  std::vector<Candidate> kept_;
+  bool any_failed_ = false;
+};
+
+std::string where(const Element& e) {
+  const std::string row = fmt::format("request {}, position {}, head {}", e.request, e.position, e.head);
+  return e.column < 0 ? row + ", lse" : fmt::format("{}, column {}", row, e.column);
+}
+
+}  // namespace
+
+Verdict judge_mla_decode(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
+                         const PrecisionProfile& profile) {
+  Verdict verdict;
+  std::string why;
+  const std::optional<MlaLaunch> launch = open_launch(c, inputs, outputs, profile, why);
+  if (!launch) {
+    verdict.kind = VerdictKind::harness_error;
+    verdict.diagnosis = "outputs missing or of the wrong size";
+    verdict.detail = why;
+    return verdict;
+  }
+
+  const Rules rules = rules_for(*launch);
+  const PrecisionProfile judged_by = profile_for(profile, rules);
+  std::vector<RowResult> rows(static_cast<std::size_t>(launch->out.rows()));
+  WorstElements worst;
+  std::int64_t telling = 0, unclaimed = 0;
+  Stage first_failed = Stage::none;
+  for (int b = 0; b < static_cast<int>(launch->problem.requests.size()); ++b) {
+    if (launch->problem.requests[static_cast<std::size_t>(b)].q_len == 0) continue;
+    const MlaRequest request = load_request(*launch, b);
+    const MlaBound bound = bound_mla(request.for_bound(launch->scales), judged_by);
+    for (Index r = 0; r < request.rows(); ++r) {
+      const Index in_launch = request.first_row + r;
+      const double* lse = launch->has_lse() ? &launch->lse[in_launch] : nullptr;
+      const RowResult result =
+          compare_row({&launch->out(in_launch, 0), static_cast<std::size_t>(launch->out.cols())}, lse,
+                      request.attention, bound, r, rules);
+      rows[static_cast<std::size_t>(in_launch)] = result;
+      if (!result.judged) {
+        ++unclaimed;
+        continue;
+      }
+      verdict.elements_checked += launch->out.cols() + (lse != nullptr ? 1 : 0);
+      verdict.elements_failed += result.failing_elements + (result.lse_used > 1 ? 1 : 0);
+      verdict.used_budget = std::max({verdict.used_budget, result.used, result.lse_used});
+      telling += result.telling ? 1 : 0;
+      if (result.failed != Stage::none) {
+        ++verdict.rows_failed;
+        if (first_failed == Stage::none || result.failed < first_failed) first_failed = result.failed;
+      }
+      worst.offer(*launch, request, bound, r, result);
+    }
+    worst.explain(request, bound, *launch, judged_by);
+  }
+
+  verdict.lane = rules.exact ? "exact" : "element";
+  if (first_failed != Stage::none) {
+    verdict.kind = VerdictKind::fail;
+    verdict.stage = name(first_failed);
+    if (first_failed == Stage::row || first_failed == Stage::lse) verdict.lane = "row";
+    for (const Candidate& candidate : worst.kept()) verdict.worst.push_back(candidate.element);
+    const Diagnosis diagnosis = diagnose(*launch, rows, rules, judged_by);
+    verdict.diagnosis = diagnosis.text;
+    const Element& e = verdict.worst.front();
+    verdict.detail =
+        fmt::format("{}{}{} of {} rows fail; worst at {}: {:.9g}, expected {:.9g} within {:.3g} ({})",
+                    diagnosis.detail, diagnosis.detail.empty() ? "" : "; ", verdict.rows_failed, rows.size(),
+                    where(e), e.got, e.expected, e.bound, e.term);
+    return verdict;
+  }
+  if (telling == 0) {
+    verdict.kind = VerdictKind::mistrusted;
+    verdict.diagnosis = "nothing was proved";
+    verdict.detail = rows.empty()                    ? "the case has no query rows"
+                     : unclaimed == std::ssize(rows) ? "every row may overflow f32: no claim is made"
+                                                     : "a result of zeros would have passed";
+    return verdict;
+  }
+  if (!worst.kept().empty())
+    verdict.detail = fmt::format("largest used budget at {} ({})", where(worst.kept().front().element),
+                                 worst.kept().front().element.term);
+  return verdict;
+}
+
+}  // namespace attest::oracle

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "cases/case.h"
+#include "cases/inputs.h"
+#include "oracle/precision.h"
+#include "oracle/verdict.h"
+
+namespace attest::oracle {
+
+/// See judge in oracle/judge.h: what it says of op mla_decode, guard zones aside.
+Verdict judge_mla_decode(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
+                         const PrecisionProfile& profile);
+
+}  // namespace attest::oracle
