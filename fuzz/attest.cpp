@@ -3,7 +3,6 @@
 // The command line `attest`: declares options, hands them to a verb, turns what verbs throw into one line and
 // an exit code. Unknown options are refused by name.
 #include <fmt/format.h>
-#include <malloc.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "cases/case.h"
 #include "device/kernel.h"
+#include "fuzz/allocation.h"
 #include "fuzz/build_info.h"
 #include "fuzz/run_folder.h"
 #include "fuzz/selection.h"
@@ -152,10 +152,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A case allocates and frees some megabytes, over and over. Handing them back to the system each time costs
-  // more in page faults than the simulation does.
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  keep_freed_memory();
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

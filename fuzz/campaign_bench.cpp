@@ -13,6 +13,7 @@
 
 #include "cases/case.h"
 #include "device/kernel.h"
+#include "fuzz/allocation.h"
 #include "fuzz/evaluate.h"
 #include "fuzz/generate.h"
 
@@ -73,4 +74,8 @@ BENCHMARK(kv4096)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  attest::fuzz::keep_freed_memory();
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

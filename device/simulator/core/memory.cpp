@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::uint64_t slots_per_window = Memory::window_bytes / Memory::slot_bytes;
 constexpr std::uint64_t slots_for_images = slots_per_window / 16;
-// Below this a region comes from the heap: a mapping of its own costs more than clearing it.
-constexpr std::uint64_t heap_limit = 1024 * 1024;
+// Below this a region comes from the heap: a mapping of its own costs more, in page faults, than clearing
+// what the heap has kept.
+constexpr std::uint64_t heap_limit = 16 << 20;
 
 std::uint64_t slots_of(std::uint64_t bytes) {
   return std::max<std::uint64_t>(1, (bytes + Memory::slot_bytes - 1) / Memory::slot_bytes);
