@@ -45,15 +45,18 @@ std::uint64_t allocation_size(const Region& region) {
   return region.front + region.size + region.back;
 }
 
-void host_free(const Region& region) {
-  if (region.host == nullptr) return;
-  std::byte* start = region.host - region.front;
-  const std::uint64_t bytes = allocation_size(region);
+void free_bytes(void* start, std::uint64_t bytes) {
   if (bytes <= heap_limit) {
     std::free(start);
   } else {
     munmap(start, bytes);
   }
+}
+
+void host_free(const Region& region) {
+  const std::uint64_t bytes = allocation_size(region);
+  if (region.host != nullptr) free_bytes(region.host - region.front, bytes);
+  if (region.notes != nullptr) free_bytes(region.notes - region.front, bytes);
 }
 
 std::string in_words(const Region& region) {
@@ -111,6 +114,13 @@ std::optional<std::uint64_t> Memory::place(std::uint64_t bytes, std::uint64_t re
   region->read_only = read_only;
   region->host = host_allocate(bytes);
   if (region->host == nullptr) return std::nullopt;
+  if (keep_notes_ && !image) {
+    region->notes = reinterpret_cast<std::uint8_t*>(host_allocate(bytes));
+    if (region->notes == nullptr) {
+      host_free(*region);
+      return std::nullopt;
+    }
+  }
   region->name = !name.empty() ? std::string(name) : fmt::format("buffer #{}", serial_);
   if (!image) ++serial_, ++live_buffers_;
   in_use_ += bytes;
@@ -157,6 +167,7 @@ bool Memory::release(std::uint64_t address) {
     std::fill_n(slots_ + (address - window_) / slot_bytes, slots_of(allocation_size(region)), nullptr);
     host_free(region);
     region.host = nullptr;
+    region.notes = nullptr;
     region.freed = true;
     in_use_ -= allocation_size(region);
     if (list == &buffers_) {
@@ -189,12 +200,14 @@ bool Memory::name_range(std::uint64_t address, std::uint64_t bytes, std::string_
   const std::uint64_t size = allocation_size(*region);
   if (bytes > size - (address - start)) return false;
   std::byte* host = region->host - region->front;
+  std::uint8_t* notes = region->notes != nullptr ? region->notes - region->front : nullptr;
   region->name = name;
   region->front = address - start;
   region->size = bytes;
   region->back = size - region->front - bytes;
   region->base = address;
   region->host = host + region->front;
+  if (notes != nullptr) region->notes = notes + region->front;
   return true;
 }
 
@@ -203,6 +216,29 @@ std::byte* Memory::translate_for_host(std::uint64_t address, std::uint64_t bytes
   if (region == nullptr) return nullptr;
   const std::uint64_t offset = address - allocation_base(*region);
   return bytes <= allocation_size(*region) - offset ? region->host - region->front + offset : nullptr;
+}
+
+std::uint8_t* Memory::notes_for_host(std::uint64_t address, std::uint64_t bytes) const {
+  const Region* region = around(address);
+  if (region == nullptr || region->notes == nullptr) return nullptr;
+  const std::uint64_t offset = address - allocation_base(*region);
+  return bytes <= allocation_size(*region) - offset ? region->notes - region->front + offset : nullptr;
+}
+
+void Memory::mark(std::uint64_t address, std::uint64_t bytes, bool written) {
+  std::uint8_t* notes = notes_for_host(address, bytes);
+  if (notes != nullptr) std::memset(notes, written ? note::written : 0, bytes);
+}
+
+void Memory::copy_notes(std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+  std::uint8_t* target = notes_for_host(to, bytes);
+  if (target == nullptr) return;
+  const std::uint8_t* source = notes_for_host(from, bytes);
+  if (source != nullptr) {
+    std::memmove(target, source, bytes);
+  } else {
+    std::memset(target, note::written, bytes);
+  }
 }
 
 std::optional<std::pair<std::uint64_t, std::uint64_t>> Memory::allocation(std::uint64_t address) const {

@@ -30,11 +30,18 @@
 
 namespace attest::device::sim {
 
+/// What is known of a byte of memory while Memory::keep_notes is on.
+namespace note {
+inline constexpr std::uint8_t written = 1;  ///< by the host or by a kernel
+inline constexpr std::uint8_t inexact = 2;  ///< computed by an operation that is not bit-exact
+}  // namespace note
+
 struct Region {
-  std::uint64_t base = 0;       ///< guest address
-  std::uint64_t size = 0;       ///< bytes
-  std::byte* host = nullptr;    ///< [size]; nullptr once freed
-  std::uint64_t read_only = 0;  ///< the first so many bytes cannot be stored to (code)
+  std::uint64_t base = 0;         ///< guest address
+  std::uint64_t size = 0;         ///< bytes
+  std::byte* host = nullptr;      ///< [size]; nullptr once freed
+  std::uint8_t* notes = nullptr;  ///< [size] note:: bits; nullptr: all written, all exact
+  std::uint64_t read_only = 0;    ///< the first so many bytes cannot be stored to (code)
   std::uint64_t front = 0,
                 back = 0;  ///< bytes of the allocation before and behind that only the host may touch
   bool freed = false;
@@ -96,6 +103,14 @@ class Memory {
   /// True when address lies in this device's window (whether or not anything is there).
   [[nodiscard]] bool owns(std::uint64_t address) const { return address - window_ < window_bytes; }
 
+  /// From now on allocate() makes regions with notes, in which nothing is written. Regions without, those
+  /// of code and kernel arguments among them, count as written.
+  void keep_notes(bool on) { keep_notes_ = on; }
+  /// Notes [address, address + bytes), as far as it lies in one allocation, as written or not.
+  void mark(std::uint64_t address, std::uint64_t bytes, bool written);
+  /// Copies the notes of one range to another, as the bytes are copied.
+  void copy_notes(std::uint64_t to, std::uint64_t from, std::uint64_t bytes);
+
   /// Why an access misses, in words: "16 bytes after the end of kv_cache (1024 bytes at 0x2000...)",
   /// "inside freed buffer #2 (...)", "near the null address".
   [[nodiscard]] std::string explain(std::uint64_t address, std::uint64_t bytes) const;
@@ -109,7 +124,9 @@ class Memory {
   void forget_buffers();
   [[nodiscard]] const Region* find_mapped(std::uint64_t address) const;
   [[nodiscard]] const Region* around(std::uint64_t address) const;
+  [[nodiscard]] std::uint8_t* notes_for_host(std::uint64_t address, std::uint64_t bytes) const;
 
+  bool keep_notes_ = false;
   std::uint64_t window_;
   std::uint64_t capacity_;
   std::uint64_t in_use_ = 0;

@@ -2,6 +2,7 @@
 #include "device/simulator/detect/session.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
@@ -79,6 +80,14 @@ Analysis::Analysis(const Program& program) {
     access.push_back(access_shape(program.code()[k].instruction));
     effects.push_back(effects_of(program.code()[k].instruction));
   }
+}
+
+nlohmann::json to_json(const Findings& findings) {
+  return {{"hazards", findings.report.ranked()},
+          {"clipped",
+           {{"loads", findings.clipped.loads},
+            {"stores", findings.clipped.stores},
+            {"atomics", findings.clipped.atomics}}}};
 }
 
 Session::Session() = default;

@@ -44,6 +44,8 @@ struct Findings {
   Clipped clipped;
 };
 
+nlohmann::json to_json(const Findings& findings);
+
 /// One launch, as the factories of detectors get it.
 struct LaunchContext {
   LaunchView view;

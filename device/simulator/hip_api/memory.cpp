@@ -42,6 +42,11 @@ hipError_t copy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kin
   const void* source = from_device ? device_bytes(from, bytes) : from;
   if (target == nullptr || source == nullptr) return hipErrorInvalidValue;
   std::memmove(target, source, bytes);
+  if (to_device && from_device && runtime.owner(from) == &d) {
+    d.memory.copy_notes(address_of(to), address_of(from), bytes);
+  } else if (to_device) {
+    d.memory.mark(address_of(to), bytes, true);
+  }
   return hipSuccess;
 }
 
@@ -53,6 +58,7 @@ hipError_t fill(void* to, T value, std::size_t count) {
   const std::scoped_lock lock(owner->mutex);
   std::byte* target = owner->memory.translate_for_host(address_of(to), count * sizeof(T));
   if (target == nullptr) return hipErrorInvalidValue;
+  owner->memory.mark(address_of(to), count * sizeof(T), true);
   if constexpr (sizeof(T) == 1) {
     std::memset(target, value, count);
   } else {

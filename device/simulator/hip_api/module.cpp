@@ -114,11 +114,28 @@ std::optional<std::vector<std::byte>> arguments(const Kernel& kernel, void** par
   return block;
 }
 
+/// Prints, when the environment asked for it, the hazards of one launch, which may end by an exception.
+class Hazards {
+ public:
+  explicit Hazards(SimDevice& device) : device_(device) {}
+  ~Hazards() {
+    if (!device_.print_hazards || device_.settings.watch == nullptr) return;
+    for (const detect::Hazard& h : device_.detectors.take().report.ranked())
+      std::fprintf(stderr, "%s\n", h.line().c_str());
+  }
+  Hazards(const Hazards&) = delete;
+  Hazards& operator=(const Hazards&) = delete;
+
+ private:
+  SimDevice& device_;
+};
+
 hipError_t launch(Function& function, const Launch& shape) {
   SimDevice& d = function.module->device;
   const std::scoped_lock lock(d.mutex);
   d.last_report.clear();
   d.instructions = 0;
+  const Hazards printer(d);
   try {
     d.instructions = d.dispatcher.run(*function.kernel, shape, d.memory, d.settings).instructions;
     return hipSuccess;
@@ -253,6 +270,40 @@ ATTEST_HIP void attest_sim_set_schedule(std::uint64_t seed, std::uint32_t quantu
   const std::scoped_lock lock(d.mutex);
   d.settings.seed = seed;
   d.settings.quantum = quantum;
+}
+
+ATTEST_HIP int attest_sim_set_detectors(const char* list) {
+  SimDevice& d = device();
+  const std::scoped_lock lock(d.mutex);
+  const std::string_view text = list != nullptr ? list : "";
+  const auto set = detect::DetectorSet::parse(text);
+  if (!set) {
+    d.last_report = nlohmann::json{{"kind", "detectors"},
+                                   {"message", fmt::format("no detector is called {}; there are {}",
+                                                           detect::DetectorSet::unknown(text),
+                                                           detect::DetectorSet::known())}}
+                        .dump();
+    return 1;
+  }
+  d.print_hazards = false;
+  d.choose(*set);
+  d.detectors.take();
+  return 0;
+}
+
+ATTEST_HIP const char* attest_sim_findings() {
+  static thread_local std::string copy;
+  SimDevice& d = device();
+  const std::scoped_lock lock(d.mutex);
+  copy = d.settings.watch != nullptr ? detect::to_json(d.detectors.take()).dump() : "";
+  return copy.c_str();
+}
+
+ATTEST_HIP void attest_sim_mark_unwritten(void* pointer, std::size_t bytes) {
+  SimDevice* owner = Runtime::get().owner(pointer);
+  if (owner == nullptr) return;
+  const std::scoped_lock lock(owner->mutex);
+  owner->memory.mark(reinterpret_cast<std::uint64_t>(pointer), bytes, false);
 }
 
 ATTEST_HIP void attest_sim_set_threads(std::uint32_t threads) {

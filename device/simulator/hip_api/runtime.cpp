@@ -30,6 +30,12 @@ Function* Module::function(const std::string& name) {
   return functions_.emplace(name, std::make_unique<Function>(Function{this, kernel})).first->second.get();
 }
 
+void SimDevice::choose(detect::DetectorSet set) {
+  detectors.choose(set);
+  settings.watch = set.empty() ? nullptr : &detectors;
+  memory.keep_notes(set.has(detect::Detector::uninitialised) || set.has(detect::Detector::fidelity));
+}
+
 Runtime::Runtime() {
   const std::uint64_t count = std::clamp<std::uint64_t>(from_environment("ATTEST_SIM_DEVICES", 8), 1, 16);
   Settings settings;
@@ -37,9 +43,18 @@ Runtime::Runtime() {
   settings.instruction_budget = from_environment("ATTEST_SIM_BUDGET", settings.instruction_budget);
   settings.seed = from_environment("ATTEST_SIM_SEED", 0);
   settings.quantum = static_cast<std::uint32_t>(from_environment("ATTEST_SIM_QUANTUM", 1));
+  const char* list = std::getenv("ATTEST_SIM_DETECT");
+  const auto detectors = detect::DetectorSet::parse(list != nullptr ? list : "");
+  if (!detectors) {
+    fmt::print(stderr, "ATTEST_SIM_DETECT: no detector is called {}; there are {}\n",
+               detect::DetectorSet::unknown(list), detect::DetectorSet::known());
+    std::exit(2);
+  }
   for (std::uint64_t d = 0; d < count; ++d) {
     devices_.push_back(std::make_unique<SimDevice>(static_cast<std::uint32_t>(d)));
     devices_.back()->settings = settings;
+    if (detectors) devices_.back()->choose(*detectors);
+    devices_.back()->print_hazards = true;
   }
 }
 

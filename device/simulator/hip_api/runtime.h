@@ -5,7 +5,7 @@
 //
 // Environment: ATTEST_SIM_DEVICES (default 8), ATTEST_SIM_THREADS (0: as many as oneTBB offers),
 // ATTEST_SIM_BUDGET (wave instructions per launch), ATTEST_SIM_SEED and ATTEST_SIM_QUANTUM (the schedule of
-// waves).
+// waves), ATTEST_SIM_DETECT (detectors: all, none, or a list; their hazards go to stderr after each launch).
 #pragma once
 
 #include <hip/hip_runtime_api.h>
@@ -23,6 +23,7 @@
 #include "device/simulator/core/dispatch.h"
 #include "device/simulator/core/memory.h"
 #include "device/simulator/core/module.h"
+#include "device/simulator/detect/session.h"
 
 namespace attest::device::sim::hip {
 
@@ -37,11 +38,15 @@ struct Function {
 struct SimDevice {
   explicit SimDevice(std::uint32_t ordinal) : memory(ordinal) {}
 
+  void choose(detect::DetectorSet set);
+
   std::mutex mutex;  ///< held by every call that uses the device
   Memory memory;
   Dispatcher dispatcher;
   Settings settings;
-  std::string last_report;  ///< JSON of the last fault; empty when the last launch had none
+  detect::Session detectors;
+  bool print_hazards = false;  ///< on stderr after each launch: the environment asked for detectors
+  std::string last_report;     ///< JSON of the last fault; empty when the last launch had none
   std::uint64_t instructions = 0;
   hipError_t pending = hipSuccess;  ///< what an asynchronous launch left for the next synchronisation
 };

@@ -29,6 +29,20 @@ void attest_sim_name_range(void* pointer, std::size_t bytes, const char* name);
 /// How waves take turns: `quantum` instructions each, in order (seed 0) or in an order drawn from the seed.
 void attest_sim_set_schedule(std::uint64_t seed, std::uint32_t quantum);
 
+/// Chooses detectors: "all", "none", or names separated by commas (detect/detectors.h). 0: done. Else nothing
+/// has changed, and attest_sim_last_report() says which name is none (kind "detectors").
+int attest_sim_set_detectors(const char* list);
+
+/// What the chosen detectors found in the launches since the last call, as JSON:
+///   {"hazards": [...], "clipped": {"loads", "stores", "atomics"}}
+/// hazards are ranked, worst first (detect/report.h). "" when no detector is chosen. Valid until the next
+/// call.
+const char* attest_sim_findings();
+
+/// Says that [pointer, pointer + bytes) holds nothing a kernel may rely on, whatever was copied there:
+/// reading it before a kernel has written it counts as uninitialised. hipMalloc leaves memory like that.
+void attest_sim_mark_unwritten(void* pointer, std::size_t bytes);
+
 /// Threads that run workgroups; 0: as many as oneTBB offers. Results do not depend on it.
 void attest_sim_set_threads(std::uint32_t threads);
 

@@ -161,3 +161,35 @@ TEST_CASE("a named range hides the guard zones around it from kernels, not from 
   CHECK(memory.release(a));
   CHECK(memory.in_use() == 0);
 }
+
+TEST_CASE("notes say what was written, where they are kept") {
+  Memory memory(0);
+  const std::uint64_t before = memory.allocate(100, "before").value();
+  CHECK(memory.find(before)->notes == nullptr);
+  memory.keep_notes(true);
+  constexpr std::uint64_t large = 2 * 1024 * 1024;  // beyond the heap's limit
+  const std::uint64_t a = memory.allocate(large, "a").value();
+  const std::uint64_t b = memory.allocate(100, "b").value();
+  CHECK(memory.find(a + 4096)->notes[4096] == 0);
+  memory.mark(a + 4096, 4, true);
+  CHECK(memory.find(a)->notes[4096 + 3] == note::written);
+  CHECK(memory.find(a)->notes[4096 + 4] == 0);
+
+  REQUIRE(memory.name_range(b + 16, 32, "inner"));
+  memory.mark(b, 100, true);  // the guard zones too
+  CHECK(memory.find(b + 16)->notes[0] == note::written);
+  memory.mark(b + 20, 4, false);
+  CHECK(memory.find(b + 16)->notes[3] == note::written);
+  CHECK(memory.find(b + 16)->notes[4] == 0);
+  CHECK(memory.find(b + 16)->notes[8] == note::written);
+
+  memory.copy_notes(a, b + 16, 8);
+  CHECK(memory.find(a)->notes[3] == note::written);
+  CHECK(memory.find(a)->notes[4] == 0);
+  memory.copy_notes(a + 4, before, 4);  // without notes: written
+  CHECK(memory.find(a)->notes[4] == note::written);
+  memory.mark(a + large - 4, 8, true);  // not inside: nothing happens
+  CHECK(memory.find(a)->notes[large - 1] == 0);
+  CHECK(memory.release(a));
+  CHECK(memory.release(b));
+}
