@@ -50,12 +50,35 @@ struct Outcome {
   double seconds = 0;                   ///< launches only
 };
 
+/// A detector of the simulator reported. Identity is `signature`; device/simulator/detect/report.h has the
+/// rest.
+struct Hazard {
+  bool hard = true;       ///< else advisory: not a finding by itself
+  std::string detector;   ///< "uninitialised"
+  std::string signature;  ///< kernel symbol, detector, pc pair
+  std::string line;       ///< for people
+  std::string json;       ///< everything
+};
+
+/// What detectors saw in the launches of a run, besides making them fail.
+struct Observations {
+  std::vector<Hazard> hazards;                                               ///< worst first
+  std::uint64_t clipped_loads = 0, clipped_stores = 0, clipped_atomics = 0;  ///< lanes
+};
+
 /// An open device: a HIP library, one of its devices, and the code objects loaded into it.
 class Device {
  public:
   virtual ~Device() = default;
   [[nodiscard]] virtual std::string name() const = 0;  ///< "sim" or "hip"
   [[nodiscard]] virtual std::string arch() const = 0;  ///< "gfx942"
+
+  /// Chooses what the simulator looks for from now on: "all", "none", or names separated by commas
+  /// (device/simulator/detect/detectors.h). Buffers made before are not looked after. Throws DeviceError: no
+  /// such detector, or a device that has none.
+  virtual void choose_detectors(const std::string& list) = 0;
+  /// What the launches since the last call showed.
+  virtual Observations take_observations() = 0;
 };
 
 /// @param kind "sim" or "hip"; @param ordinal which of its devices.

@@ -35,6 +35,16 @@ class BufferSet {
     return add(std::move(name), std::as_bytes(std::span(contents)));
   }
 
+  /// Outputs and scratch: contents that a kernel may not rely on. Reading them before they are written is for
+  /// the simulator as reading memory that nobody has written.
+  DeviceBuffer& add_unwritten(std::string name, std::span<const std::byte> contents,
+                              cases::Format format = cases::Format::f32) {
+    DeviceBuffer& buffer = add(std::move(name), contents, format);
+    if (const auto mark = device_.api().sim_mark_unwritten; mark != nullptr)
+      mark(buffer.data(), buffer.size());
+    return buffer;
+  }
+
   /// One line per buffer whose guard zones changed.
   [[nodiscard]] std::vector<std::string> guard_damage() const {
     std::vector<std::string> damage;

@@ -83,6 +83,28 @@ LaunchReport read_fault_report(const std::string& json, const std::string& error
   return report;
 }
 
+Observations read_findings(const std::string& json) {
+  Observations seen;
+  if (json.empty()) return seen;
+  try {
+    const auto findings = nlohmann::json::parse(json);
+    for (const auto& h : findings.at("hazards")) {
+      seen.hazards.push_back({.hard = h.at("severity") == "hard",
+                              .detector = h.at("detector"),
+                              .signature = h.at("signature"),
+                              .line = h.at("line"),
+                              .json = h.dump()});
+    }
+    const auto& clipped = findings.at("clipped");
+    seen.clipped_loads = clipped.at("loads");
+    seen.clipped_stores = clipped.at("stores");
+    seen.clipped_atomics = clipped.at("atomics");
+  } catch (const nlohmann::json::exception& error) {
+    throw DeviceError(fmt::format("the simulator's findings cannot be read: {}", error.what()));
+  }
+  return seen;
+}
+
 HipDevice::HipDevice(const Api& api, std::string kind, int ordinal)
     : api_(api), kind_(std::move(kind)), ordinal_(ordinal) {
   // hipInit's own error is less telling than the count's: on a machine without a GPU it is
@@ -110,6 +132,24 @@ HipDevice::HipDevice(const Api& api, std::string kind, int ordinal)
 HipDevice::~HipDevice() {
   api_.set_device(ordinal_);
   for (const auto& [file, module] : modules_) api_.module_unload(module);
+}
+
+void HipDevice::choose_detectors(const std::string& list) {
+  if (!detects_ && (list.empty() || list == "none")) return;
+  make_current();
+  if (api_.sim_set_detectors == nullptr)
+    throw DeviceError(fmt::format("{}: detectors ({}) are the simulator's, use --device sim", kind_, list));
+  if (api_.sim_set_detectors(list.c_str()) != 0) {
+    const auto report = nlohmann::json::parse(api_.sim_last_report(), nullptr, false);
+    throw DeviceError(report.is_object() ? report.value("message", "no such detector") : "no such detector");
+  }
+  detects_ = !list.empty() && list != "none";
+}
+
+Observations HipDevice::take_observations() {
+  if (!detects_) return {};
+  make_current();
+  return read_findings(api_.sim_findings());
 }
 
 void HipDevice::make_current() {

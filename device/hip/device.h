@@ -43,6 +43,10 @@ struct LaunchReport {
 /// that quotes `error`, which is all that a GPU tells.
 LaunchReport read_fault_report(const std::string& json, const std::string& error);
 
+/// From the simulator's JSON (hip_api/simulator.h, attest_sim_findings). Throws DeviceError when it is not
+/// that.
+Observations read_findings(const std::string& json);
+
 class HipDevice final : public Device {
  public:
   /// Throws DeviceUnavailable: HIP does not start, there is no device, or no such ordinal.
@@ -53,6 +57,8 @@ class HipDevice final : public Device {
 
   [[nodiscard]] std::string name() const override { return kind_; }
   [[nodiscard]] std::string arch() const override { return arch_; }
+  void choose_detectors(const std::string& list) override;
+  Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
 
   /// `label` names the memory in messages.
@@ -83,6 +89,7 @@ class HipDevice final : public Device {
   std::string kind_;
   int ordinal_;
   std::string arch_;
+  bool detects_ = false;
   std::map<std::filesystem::path, Module> modules_;
   std::map<std::pair<std::filesystem::path, std::string>, Function> functions_;
 };

@@ -252,3 +252,30 @@ TEST_CASE("fault reports are read") {
     CHECK(bare.diagnosis == "launch failure: hipErrorLaunchFailure");
   }
 }
+
+TEST_CASE("detectors are chosen by name, and what they find is read") {
+  Sim sim;
+  CHECK_THROWS_WITH(sim.device->choose_detectors("lds-race,racy"),
+                    Contains("no detector is called racy") && Contains("lds-race") && Contains("all, none"));
+  CHECK(sim.device->take_observations().hazards.empty());
+  sim.device->choose_detectors("clipped");
+  const hip::DeviceBuffer buffer(sim.hip, "buffer", 64, 256);
+  CHECK(sim.poke(buffer, 0, 1).status == Status::ok);
+  CHECK(sim.device->take_observations().hazards.empty());
+  sim.device->choose_detectors("none");
+  CHECK(sim.device->take_observations().hazards.empty());
+
+  const Observations seen = hip::read_findings(
+      R"({"hazards": [{"severity": "advisory", "detector": "waits", "signature": "k waits 0x4 0x0",
+          "line": "said", "extra": 1}], "clipped": {"loads": 3, "stores": 4, "atomics": 5}})");
+  REQUIRE(seen.hazards.size() == 1);
+  CHECK_FALSE(seen.hazards[0].hard);
+  CHECK(seen.hazards[0].detector == "waits");
+  CHECK(seen.hazards[0].signature == "k waits 0x4 0x0");
+  CHECK(seen.hazards[0].line == "said");
+  CHECK_THAT(seen.hazards[0].json, Contains("extra"));
+  CHECK(seen.clipped_loads == 3);
+  CHECK(seen.clipped_stores == 4);
+  CHECK(seen.clipped_atomics == 5);
+  CHECK_THROWS_AS(hip::read_findings("{}"), DeviceError);
+}

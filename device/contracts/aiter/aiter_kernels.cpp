@@ -394,7 +394,7 @@ class AiterDecode final : public Kernel {
    private:
     hip::DeviceBuffer& add_poisoned(const char* name, cases::Poison poison, Format format,
                                     std::size_t count) {
-      return buffers_.add(name, cases::poison_bytes(case_, poison, format, count, name), format);
+      return buffers_.add_unwritten(name, cases::poison_bytes(case_, poison, format, count, name), format);
     }
 
     /// Everything that the three paths fill alike.

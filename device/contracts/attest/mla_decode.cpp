@@ -69,14 +69,14 @@ class AttestMlaDecode final : public AttestKernel {
     const auto& kv_indptr = buffers.add("kv_indptr", in.kv_indptr);
     const auto& kv_page_indices = buffers.add("kv_page_indices", in.kv_page_indices);
     const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.kv_last_page_len);
-    const auto& out =
-        buffers.add("out", poison(c.memory.output, Format::bf16, rows * kv_lora_rank, "out"), Format::bf16);
+    const auto& out = buffers.add_unwritten(
+        "out", poison(c.memory.output, Format::bf16, rows * kv_lora_rank, "out"), Format::bf16);
     const auto& lse =
-        buffers.add("lse", poison(c.memory.output, Format::f32, p.return_lse ? rows : 0, "lse"));
-    const auto& partial_out = buffers.add(
+        buffers.add_unwritten("lse", poison(c.memory.output, Format::f32, p.return_lse ? rows : 0, "lse"));
+    const auto& partial_out = buffers.add_unwritten(
         "partial_out", poison(c.memory.scratch, Format::f32, partials * kv_lora_rank, "partial_out"));
     const auto& partial_lse =
-        buffers.add("partial_lse", poison(c.memory.scratch, Format::f32, partials, "partial_lse"));
+        buffers.add_unwritten("partial_lse", poison(c.memory.scratch, Format::f32, partials, "partial_lse"));
 
     // Row tiles of the longest request, and a generous estimate of the work, in wave instructions, after
     // which the kernel is called runaway. A real tile takes about 300 of them per wave.

@@ -10,6 +10,7 @@
 
 using attest::device::sim::Memory;
 using attest::device::sim::Region;
+namespace note = attest::device::sim::note;
 
 TEST_CASE("bounds are exact to the byte") {
   Memory memory(0);
