@@ -228,6 +228,7 @@ class Collector {
     e_.matrix = product.matrix;
     e_.passes = product.passes;
     e_.trans = op_.has(op_flag::trans);
+    e_.dot = op_.name.starts_with("v_dot");
     e_.dpp = i_.extension == Extension::dpp;
     e_.sdwa = i_.extension == Extension::sdwa;
     const bool one_lane = i_.op == Op::v_readlane_b32 || i_.op == Op::v_writelane_b32;
@@ -257,8 +258,8 @@ class Collector {
     if (i_.encoding == Encoding::vop3 && bytes == whole && (i_.op_sel & 8) != 0) bytes = high_half;
     if (e_.sdwa && i_.encoding != Encoding::vopc && i_.dst_unused == 2) bytes = sdwa_bytes(i_.dst_sel);
     write(dst, dwords(op_.dst), bytes);
-    e_.writes_part = dst >= operand::vgpr0 && dst != operand::none &&
-                     (bytes != whole || (e_.sdwa && i_.encoding != Encoding::vopc && i_.dst_sel != 6));
+    e_.writes_part = (e_.sdwa && i_.encoding != Encoding::vopc && i_.dst_sel != 6) ||
+                     (i_.encoding == Encoding::vop3 && (i_.op_sel & 8) != 0);
     write(i_.sdst, dwords(op_.sdst));
     if (i_.op == Op::v_swap_b32) {
       read(dst, 1);

@@ -92,8 +92,9 @@ struct Effects {
   bool trans = false;
   bool dpp = false;
   bool sdwa = false;
-  bool writes_part = false;  ///< a VALU instruction that writes less than whole registers: SDWA, op_sel, 8
-                             ///< and 16 bit results beside kept bits
+  bool writes_part =
+      false;         ///< SDWA with a dst_sel other than DWORD, VOP3 that op_sel sends to the high half
+  bool dot = false;  ///< v_dot*
 
   // Memory.
   bool load = false, store = false, atomic = false;  ///< an atomic is load and store as well

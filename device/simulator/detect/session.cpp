@@ -6,7 +6,12 @@
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
+#include "device/simulator/detect/barriers.h"
 #include "device/simulator/detect/clipped.h"
+#include "device/simulator/detect/global_race.h"
+#include "device/simulator/detect/lds_race.h"
+#include "device/simulator/detect/wait_states.h"
+#include "device/simulator/detect/waits.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -107,6 +112,12 @@ const Analysis& Session::analysis_of(const LaunchView& view) {
 void Session::begin(const LaunchView& view) {
   launch_.emplace(LaunchContext{view, analysis_of(view), findings_});
   observers_.clear();
+  const bool lds_race = chosen_.has(Detector::lds_race), lds_dma = chosen_.has(Detector::lds_dma);
+  if (lds_race || lds_dma) observers_.push_back(check_lds(*launch_, lds_race, lds_dma));
+  if (chosen_.has(Detector::global_race)) observers_.push_back(check_global(*launch_));
+  if (chosen_.has(Detector::waits)) observers_.push_back(check_waits(*launch_));
+  if (chosen_.has(Detector::wait_states)) observers_.push_back(check_wait_states(*launch_));
+  if (chosen_.has(Detector::barrier)) observers_.push_back(check_barriers(*launch_));
   if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
 }
 

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "device/simulator/detect/waits.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <vector>
+
+#include "device/simulator/core/workgroup.h"
+#include "device/simulator/detect/hazard_at.h"
+#include "device/simulator/detect/outstanding.h"
+
+namespace attest::device::sim::detect {
+namespace {
+
+/// Which registers of a file are pending, and on which instruction.
+template <std::size_t size>
+class PendingFile {
+ public:
+  [[nodiscard]] bool any() const { return count_ != 0; }
+  /// The id a register waits for; 0: none.
+  [[nodiscard]] std::uint64_t owner(unsigned reg) const { return owner_[reg]; }
+
+  void mark(const Registers& registers, std::uint64_t id) {
+    for (unsigned r = registers.first; r < registers.first + registers.count && r < size; ++r) {
+      count_ += owner_[r] == 0 ? 1 : 0;
+      owner_[r] = id;
+    }
+  }
+  void clear(const Registers& registers, std::uint64_t id) {
+    for (unsigned r = registers.first; r < registers.first + registers.count && r < size; ++r) forget(r, id);
+  }
+  void forget(unsigned reg, std::uint64_t id) {
+    if (owner_[reg] != id) return;
+    owner_[reg] = 0;
+    --count_;
+  }
+
+ private:
+  std::array<std::uint64_t, size> owner_{};
+  unsigned count_ = 0;
+};
+
+struct WaveState {
+  Outstanding outstanding;
+  PendingFile<512> vector;
+  PendingFile<scalar::count> scalars;
+};
+
+enum class Use { read, written };
+
+class Group final : public Observer {
+ public:
+  Group(const LaunchContext& launch, std::uint32_t waves) : launch_(launch), waves_(waves) {}
+
+  bool before(const Step& step) override {
+    WaveState& w = waves_[step.wave.id_in_group];
+    const Effects& e = step.effects;
+    if (w.vector.any()) {
+      for (const Registers& r : e.vector_reads) vector(w, step, r, Use::read);
+      for (const Registers& r : e.vector_writes) vector(w, step, r, Use::written);
+    }
+    if (w.scalars.any()) {
+      for (const Registers& r : e.scalar_reads) scalars(w, step, r, Use::read);
+      for (const Registers& r : e.scalar_writes) scalars(w, step, r, Use::written);
+    }
+    const auto done = [&w](const Pending& p) {
+      if (p.scalar_result)
+        w.scalars.clear(p.result, p.id);
+      else
+        w.vector.clear(p.result, p.id);
+    };
+    if (step.instruction.op == Op::s_waitcnt) {
+      if (!w.outstanding.empty()) w.outstanding.wait(wait_counts(step.instruction.imm), done);
+    } else if (e.vmcnt || e.lgkmcnt != 0) {
+      const Pending p = pending_of(e, step.index, step.number, step.wave.exec());
+      const std::uint64_t id = w.outstanding.issue(p, done);
+      if (p.lanes == 0) return true;
+      if (p.scalar_result)
+        w.scalars.mark(p.result, id);
+      else
+        w.vector.mark(p.result, id);
+    }
+    return true;
+  }
+
+ private:
+  void vector(WaveState& w, const Step& step, const Registers& registers, Use use) {
+    const std::uint64_t lanes_used = step.effects.exec_masked ? step.wave.exec() : ~std::uint64_t{0};
+    for (unsigned row = registers.first; row < registers.first + registers.count; ++row) {
+      const std::uint64_t id = w.vector.owner(row);
+      if (id == 0) continue;
+      const Pending& p = *w.outstanding.find(id);
+      const std::uint64_t conflict = lanes_used & p.lanes;
+      if (conflict == 0) continue;
+      if (use == Use::written && (same_queue(p, step.effects) || (p.result.bytes & registers.bytes) == 0))
+        continue;
+      report(w, step, p, vector_name(step.wave, row), use, std::countr_zero(conflict));
+      w.vector.forget(row, id);
+    }
+  }
+
+  void scalars(WaveState& w, const Step& step, const Registers& registers, Use use) {
+    for (unsigned code = registers.first; code < registers.first + registers.count; ++code) {
+      const std::uint64_t id = w.scalars.owner(code);
+      if (id == 0) continue;
+      report(w, step, *w.outstanding.find(id), scalar_name(code), use, -1);
+      w.scalars.forget(code, id);
+    }
+  }
+
+  static bool same_queue(const Pending& p, const Effects& e) {
+    return p.unit == e.unit && (p.unit == Unit::vmem || p.unit == Unit::ds);
+  }
+
+  void report(const WaveState& w, const Step& step, const Pending& p, const std::string& name, Use use,
+              int lane) {
+    if (!is_new(launch_, Detector::waits, step, p.index)) return;
+    Hazard h = hazard_at(launch_, Detector::waits, step, p.index);
+    h.message =
+        fmt::format("{} is {} before the load that fills it must have arrived; s_waitcnt {} is missing", name,
+                    use == Use::read ? "read" : "overwritten", w.outstanding.missing(p.id));
+    h.rank = p.unit == Unit::ds ? 2 : p.unit == Unit::smem ? 1 : 0;
+    h.lane = lane;
+    h.distance = static_cast<std::int64_t>(step.number - p.number);
+    launch_.findings.report.add(std::move(h));
+  }
+
+  const LaunchContext& launch_;
+  std::vector<WaveState> waves_;
+};
+
+class Launch final : public LaunchObserver {
+ public:
+  explicit Launch(const LaunchContext& launch) : launch_(launch) {}
+  std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
+    return std::make_unique<Group>(launch_, group.wave_count);
+  }
+
+ private:
+  const LaunchContext& launch_;
+};
+
+}  // namespace
+
+std::unique_ptr<LaunchObserver> check_waits(const LaunchContext& launch) {
+  return std::make_unique<Launch>(launch);
+}
+
+}  // namespace attest::device::sim::detect
