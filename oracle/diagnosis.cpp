@@ -41,11 +41,12 @@ namespace {
 
 using Eigen::Index;
 using reference::kv_lora_rank;
-constexpr int most_requests = 4, rows_per_request = 4, column_stride = 12;
-constexpr int most_other_requests = 32;
+constexpr int most_groups = 4, rows_per_group = 4, column_stride = 12;
+constexpr int most_other_groups = 32;
 
 struct RowAddress {
   int request = 0, position = 0, head = 0;
+  int group = 0;
 };
 
 bool all_zero(std::span<const double> y) {
@@ -57,10 +58,12 @@ class Examination {
   Examination(const MlaLaunch& launch, const std::vector<RowResult>& rows, const Rules& rules,
               const PrecisionProfile& profile)
       : launch_(launch), rows_(rows), rules_(rules), profile_(profile) {
-    const auto& requests = launch.problem.requests;
-    for (int b = 0; b < static_cast<int>(requests.size()); ++b)
-      for (int p = 0; p < requests[static_cast<std::size_t>(b)].q_len; ++p)
-        for (int h = 0; h < launch.problem.heads; ++h) address_.push_back({b, p, h});
+    for (std::size_t g = 0; g < launch.problem.groups.size(); ++g) {
+      const MlaGroup& group = launch.problem.groups[g];
+      for (int p = 0; p < group.q_len; ++p)
+        for (int h = 0; h < launch.problem.heads; ++h)
+          address_.push_back({group.request, group.first_position + p, h, static_cast<int>(g)});
+    }
     for (std::size_t r = 0; r < rows.size(); ++r) {
       if (rows[r].failed == Stage::none) continue;
       failing_.push_back(static_cast<Index>(r));
@@ -121,10 +124,11 @@ class Examination {
   [[nodiscard]] const cases::Request& request_of(Index row) const {
     return launch_.problem.requests[static_cast<std::size_t>(address(row).request)];
   }
+  [[nodiscard]] const MlaGroup& group_of(Index row) const {
+    return launch_.problem.groups[static_cast<std::size_t>(address(row).group)];
+  }
   [[nodiscard]] int visible(Index row) const {
-    const cases::Request& request = request_of(row);
-    return launch_.problem.causal ? std::max(0, request.kv_len - request.q_len + address(row).position + 1)
-                                  : request.kv_len;
+    return group_of(row).visible(address(row).position - group_of(row).first_position);
   }
   [[nodiscard]] std::string where(Index row) const {
     const RowAddress& a = address(row);
@@ -179,11 +183,11 @@ class Examination {
 
   Diagnosis not_a_number() const {
     Index empty = 0, partial_page = 0, shadowed = 0;
+    const MlaKeys& keys = *launch_.problem.keys;
     for (const Index r : non_finite_) {
-      const cases::Request& request = request_of(r);
       if (visible(r) <= 0) ++empty;
-      if (request.kv_len % launch_.problem.page_size != 0) ++partial_page;
-      if (visible(r) > 0 && visible(r) < request.kv_len) ++shadowed;
+      if (keys.ends_inside_page(address(r).group)) ++partial_page;
+      if (visible(r) > 0 && keys.meets_masked_tile(address(r).group, visible(r))) ++shadowed;
     }
     const auto all = static_cast<Index>(non_finite_.size());
     const std::string first = fmt::format("{} rows, the first is {}", all, where(non_finite_.front()));
@@ -191,13 +195,12 @@ class Examination {
     if (shadowed + empty == all)
       return {"nan from a fully masked tile",
               first + (empty == all ? "; every one sees no key"
-                                    : "; every one sees fewer keys than the last position")};
+                                    : "; every one may meet a tile of which it sees nothing")};
     if (auto found = high_pages()) return *found;
     const auto poisonous = [](cases::Poison p) { return p == cases::Poison::nan || p == cases::Poison::inf; };
     if (poisonous(launch_.c.memory.unused))
-      return {
-          "nan from poison",
-          first + (partial_page == all ? "; every one belongs to a request that ends inside a page" : "")};
+      return {"nan from poison",
+              first + (partial_page == all ? "; the keys of every one end inside a page" : "")};
     if (launch_.problem.num_splits > 1 && poisonous(launch_.c.memory.scratch))
       return {"nan from scratch", first};
     return {"not finite", first};
@@ -342,16 +345,16 @@ class Examination {
 
   void call_witnesses() {
     if (!witnesses_.empty()) return;
-    std::vector<int> requests;
+    std::vector<int> groups;
     for (const Index r : finite_)
-      if (std::find(requests.begin(), requests.end(), address(r).request) == requests.end() &&
-          static_cast<int>(requests.size()) < most_requests)
-        requests.push_back(address(r).request);
-    for (const int b : requests) {
+      if (std::find(groups.begin(), groups.end(), address(r).group) == groups.end() &&
+          static_cast<int>(groups.size()) < most_groups)
+        groups.push_back(address(r).group);
+    for (const int b : groups) {
       std::vector<Index> failing, chosen;
       for (const Index r : finite_)
-        if (address(r).request == b) failing.push_back(r);
-      const std::size_t wanted = std::min<std::size_t>(rows_per_request, failing.size());
+        if (address(r).group == b) failing.push_back(r);
+      const std::size_t wanted = std::min<std::size_t>(rows_per_group, failing.size());
       for (std::size_t i = 0; i < wanted; ++i)
         chosen.push_back(failing[wanted == 1 ? 0 : i * (failing.size() - 1) / (wanted - 1)]);
       std::set<int> columns;
@@ -378,7 +381,7 @@ class Examination {
     call_bystanders();
   }
 
-  /// Rows of the same requests that are right.
+  /// Rows of the same groups that are right.
   void call_bystanders() {
     const FailedRequest* home = nullptr;
     for (std::size_t i = 0; i < witnesses_.size(); ++i) {
@@ -389,7 +392,7 @@ class Examination {
         const RowResult& here = result(home->request.first_row + r);
         if (here.judged && here.telling && here.failed == Stage::none) right.push_back(r);
       }
-      const std::size_t wanted = std::min<std::size_t>(rows_per_request, right.size());
+      const std::size_t wanted = std::min<std::size_t>(rows_per_group, right.size());
       for (std::size_t k = 0; k < wanted; ++k) {
         Witness w;
         w.home = witnesses_[i].home;
@@ -414,7 +417,7 @@ class Examination {
   std::optional<Diagnosis> imagined(bool with_lse) const {
     if (with_lse && !launch_.has_lse()) return std::nullopt;
     const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(),
-                                        [&](Index r) { return visible(r) == request_of(r).kv_len; });
+                                        [&](Index r) { return visible(r) == group_of(r).kv_len; });
     for (const Defect& defect : imaginable_defects(launch_, rules_, profile_, over_reads)) {
       int last = -1;
       const auto explained = [&](const Witness& w) {
@@ -455,7 +458,7 @@ class Examination {
         if (compare_row(y(w.in_launch), lse, request.attention, bound, r, rules).failed != Stage::none)
           continue;
         const RowAddress& here = address(w.in_launch);
-        if (request.index != here.request)
+        if (request.group.request != here.request)
           ++requests_moved;
         else if (request.position(r) != here.position)
           ++positions_moved;
@@ -463,7 +466,7 @@ class Examination {
           ++heads_moved;
         if (example.empty())
           example = fmt::format("{} holds request {}, position {}, head {}", where(w.in_launch),
-                                request.index, request.position(r), request.head(r));
+                                request.group.request, request.position(r), request.head(r));
         return true;
       }
       return false;
@@ -481,9 +484,9 @@ class Examination {
     }
     if (!lost.empty()) {
       int looked = 0;
-      for (int b = 0; b < static_cast<int>(launch_.problem.requests.size()) && looked < most_other_requests;
+      for (int b = 0; b < static_cast<int>(launch_.problem.groups.size()) && looked < most_other_groups;
            ++b) {
-        if (launch_.problem.requests[static_cast<std::size_t>(b)].q_len == 0) continue;
+        if (launch_.problem.groups[static_cast<std::size_t>(b)].q_len == 0) continue;
         ++looked;
         const MlaRequest other = load_request(launch_, b);
         const MlaBound other_bound = bound_mla(other.for_bound(launch_.scales), profile_);
@@ -645,24 +648,19 @@ class Examination {
   std::optional<Diagnosis> high_pages() const {
     for (const int bits : {32, 31}) {
       const std::uint64_t limit = std::uint64_t{1} << bits;
-      std::vector<int> first_high(launch_.problem.requests.size(), std::numeric_limits<int>::max());
-      for (std::size_t b = 0; b < first_high.size(); ++b) {
-        const auto pages = pages_of(launch_, static_cast<int>(b));
-        for (std::size_t i = pages.size(); i-- > 0;)
-          if ((static_cast<std::uint64_t>(pages[i]) + 1) * launch_.inputs.page_stride_bytes > limit)
-            first_high[b] = static_cast<int>(i) * launch_.problem.page_size;
-      }
+      std::vector<int> first_high;
+      for (std::size_t g = 0; g < launch_.problem.groups.size(); ++g)
+        first_high.push_back(launch_.problem.keys->first_key_past(static_cast<int>(g), limit));
       bool whole_pages = false, high_good = false, high_bad = false, low_good = false, low_bad = false;
       for (std::size_t r = 0; r < rows_.size(); ++r) {
         const bool high =
-            visible(static_cast<Index>(r)) > first_high[static_cast<std::size_t>(address_[r].request)];
+            visible(static_cast<Index>(r)) > first_high[static_cast<std::size_t>(address_[r].group)];
         const bool bad = rows_[r].failed != Stage::none;
         high_bad = high_bad || (high && bad);
         low_bad = low_bad || (!high && bad);
         high_good = high_good || (high && !bad && rows_[r].telling);
         low_good = low_good || (!high && !bad && rows_[r].telling);
-        whole_pages = whole_pages ||
-                      (high && request_of(static_cast<Index>(r)).kv_len % launch_.problem.page_size == 0);
+        whole_pages = whole_pages || (high && !launch_.problem.keys->ends_inside_page(address_[r].group));
       }
       if (high_bad && !high_good && !low_bad && (low_good || (bits == 32 && whole_pages)))
         return Diagnosis{"kv offset wraps",

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <stdexcept>
 
 namespace attest::oracle {
 namespace {
@@ -29,76 +28,46 @@ Matrix sample_columns(const Matrix& keys, const std::vector<int>& columns) {
   return values;
 }
 
-/// One cache row at a byte offset of the pool; nullopt where nothing was placed.
-std::optional<Matrix> cache_row(const MlaLaunch& launch, std::uint64_t offset) {
-  const reference::PagedCache cache = cache_of(launch);
-  const auto size =
-      std::size_t{row_width} * static_cast<std::size_t>(reference::bytes_per_element(cache.format));
-  try {
-    return reference::decode_matrix(cache.format, cache.bytes(offset, size), 1, row_width);
-  } catch (const std::out_of_range&) {
-    return std::nullopt;
-  }
-}
-
-std::uint64_t row_bytes(const MlaLaunch& launch) {
-  return std::uint64_t{row_width} *
-         static_cast<std::uint64_t>(reference::bytes_per_element(to_reference(launch.problem.kv_format)));
-}
-
-/// Cache row of token `t` counted from the start of the request, reading on through the index table.
-std::optional<Matrix> token_beyond(const MlaLaunch& launch, int index, int t) {
-  const auto& in = launch.inputs;
-  const int page_size = launch.problem.page_size;
-  const auto entry = static_cast<std::size_t>(in.kv_indptr[static_cast<std::size_t>(index)]) +
-                     static_cast<std::size_t>(t / page_size);
-  if (entry >= in.kv_page_indices.size()) return std::nullopt;
-  const std::int32_t page = in.kv_page_indices[entry];
-  if (page < 0 || page >= in.num_pages) return std::nullopt;
-  return cache_row(launch, static_cast<std::uint64_t>(page) * in.page_stride_bytes +
-                               static_cast<std::uint64_t>(t % page_size) * row_bytes(launch));
-}
-
 /// Which split each key belongs to, by one way of cutting.
 struct Partition {
   std::string text;
-  std::function<int(Index key)> split_of;
+  std::function<int(Index place)> split_of;
 };
 
-std::vector<Partition> partitions(Index kv_len, int splits, int page_size) {
+std::vector<Partition> partitions(Index walk, int splits, int page_size) {
   std::vector<Partition> found;
   std::vector<int> units(tile_sizes.begin(), tile_sizes.end());
   units.push_back(1);
   if (std::find(units.begin(), units.end(), page_size) == units.end()) units.push_back(page_size);
   const auto S = Index{splits};
   for (const int unit : units) {
-    const Index tiles = (kv_len + unit - 1) / unit;
+    const Index tiles = (walk + unit - 1) / unit;
     const Index each = std::max<Index>(1, (tiles + S - 1) / S);
     found.push_back({fmt::format("{} contiguous splits in units of {}", splits, unit),
-                     [unit, each](Index key) { return static_cast<int>(key / unit / each); }});
+                     [unit, each](Index place) { return static_cast<int>(place / unit / each); }});
     if (tiles % S != 0)
       found.push_back(
-          {fmt::format("{} balanced splits in units of {}", splits, unit), [unit, tiles, S](Index key) {
-             const Index tile = key / unit;
+          {fmt::format("{} balanced splits in units of {}", splits, unit), [unit, tiles, S](Index place) {
+             const Index tile = place / unit;
              Index s = (tile * S) / tiles;
              while (s + 1 < S && (s + 1) * tiles / S <= tile) ++s;
              return static_cast<int>(s);
            }});
     if (unit > 1)
       found.push_back({fmt::format("{} strided splits of tiles of {}", splits, unit),
-                       [unit, S](Index key) { return static_cast<int>(key / unit % S); }});
+                       [unit, S](Index place) { return static_cast<int>(place / unit % S); }});
   }
   return found;
 }
 
-/// Leaves out (offset -inf) or counts twice (ln 2) the keys for which `in_group` holds.
+/// Leaves out (offset -inf) or counts twice (ln 2) the keys at whose places `in_group` holds.
 std::optional<Imagined> with_group(const Witness& w, const reference::AttentionScales& scales, double offset,
                                    const std::function<bool(Index)>& in_group) {
   Imagined imagined = faithful(w, scales);
   imagined.offset.assign(static_cast<std::size_t>(imagined.visible), 0.0);
   bool any = false, all = true;
   for (Index j = 0; j < imagined.visible; ++j) {
-    const bool in = in_group(j);
+    const bool in = in_group(w.place(j));
     if (in) imagined.offset[static_cast<std::size_t>(j)] = offset;
     any |= in;
     all &= in;
@@ -117,11 +86,12 @@ class Catalogue {
   Catalogue(const MlaLaunch& launch, const Rules& rules, const PrecisionProfile& profile, bool over_reads)
       : launch_(launch), scales_(launch.scales), rules_(rules), profile_(profile), over_reads_(over_reads) {
     rules_.statistics = false;
+    for (const MlaGroup& group : launch.problem.groups) causal_ = causal_ || group.causal;
   }
 
   std::vector<Defect> all() {
     query_of_another_position();
-    page_table();
+    other_keys();
     causal_bounds_too_far();
     merges();
     scales();
@@ -154,22 +124,26 @@ class Catalogue {
     return [n](const Witness&) { return n; };
   }
 
-  // Row i of q replaced by another of the same request and head, with row i's own causal bound.
+  // Row i of q replaced by another of the same request and head, with row i's own keys.
   void query_of_another_position() {
+    const auto requests = launch_.problem.requests;
     defects_.push_back(
-        {"query rows identical", [](const Witness& w) { return w.home->request.q_len; },
-         [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int p, bool with_lse) {
+        {"query rows identical",
+         [requests](const Witness& w) {
+           return requests[static_cast<std::size_t>(w.home->request.group.request)].q_len;
+         },
+         [&launch = launch_, rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int p,
+                                                                                    bool with_lse) {
            if (p == w.position() || w.visible() <= 0) return false;
-           const MlaRequest& request = w.home->request;
-           const Index row = Index{p} * request.heads + request.head(w.row);
-           const Vector dots = w.home->keys.topRows(w.visible()) * request.q.row(row).transpose();
+           const Index row = w.in_launch + Index{p - w.position()} * w.home->request.heads;
+           const Vector dots = w.home->keys.topRows(w.visible()) * launch.q_rows(row, 1).row(0).transpose();
            Imagined imagined = faithful(w, scales);
            imagined.dots = &dots;
            return explains(w, imagined, rules, profile, with_lse);
          },
          [](const Witness& w, int p) {
            return fmt::format("position {} of request {} was computed with the query of position {}",
-                              w.position(), w.home->request.index, p);
+                              w.position(), w.home->request.group.request, p);
          }});
   }
 
@@ -200,7 +174,7 @@ class Catalogue {
     if (over_reads_) return;
     other_bound("causal bound one too far",
                 [](const Witness& w) { return std::optional<Index>(w.visible() + 1); });
-    if (!launch_.problem.causal) return;
+    if (!causal_) return;
     other_bound("causal mask missing",
                 [](const Witness& w) { return std::optional<Index>(w.home->request.kv_len); });
     other_bound("causal mask aligned to the top left",
@@ -211,7 +185,7 @@ class Catalogue {
     other_bound("causal bound one too short", [](const Witness& w) {
       return w.visible() < 1 ? std::nullopt : std::optional<Index>(w.visible() - 1);
     });
-    if (!launch_.problem.causal) return;
+    if (!causal_) return;
     other_bound("causal bound of the first position for all", [](const Witness& w) {
       return std::optional<Index>(std::max(0, w.home->request.kv_len - w.home->request.q_len + 1));
     });
@@ -237,8 +211,8 @@ class Catalogue {
       factors.push_back({"q scale applied twice", q, 1});
     }
     if (kv != 1 || q != 1) factors.push_back({"q and kv scale missing", 1 / (q * kv), 1 / kv});
-    const bool kv8 = launch_.problem.kv_format != cases::Format::bf16;
-    const bool q8 = launch_.problem.q_format != cases::Format::bf16;
+    const bool kv8 = launch_.problem.fp8_cache;
+    const bool q8 = launch_.problem.fp8_q;
     if (kv8)
       for (const double f : {2.0, 0.5}) {
         factors.push_back({"fp8 decoded with the other exponent bias", f, f});
@@ -273,7 +247,7 @@ class Catalogue {
         "one split missing", count(static_cast<int>(tile_sizes.size())),
         [scales = scales_, splits](const Witness& w, int variant) -> std::optional<Imagined> {
           const Index unit = tile_sizes[static_cast<std::size_t>(variant)];
-          const Index tiles = (w.home->request.kv_len + unit - 1) / unit;
+          const Index tiles = (w.home->walk + unit - 1) / unit;
           const Index first = (tiles + splits - 1) / splits * (splits - 1) * unit;
           return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
         },
@@ -304,7 +278,7 @@ class Catalogue {
         "last tile missing", count(2 * static_cast<int>(tile_sizes.size())),
         [scales = scales_, partial](const Witness& w, int variant) -> std::optional<Imagined> {
           const Index tile = tile_sizes[static_cast<std::size_t>(variant / 2)];
-          const Index end = variant % 2 == 0 ? Index{w.home->request.kv_len} : Index{w.visible()};
+          const Index end = variant % 2 == 0 ? Index{w.home->walk} : Index{w.walked()};
           if ((end % tile != 0) != partial) return std::nullopt;
           const Index first = (end - 1) / tile * tile;
           return with_group(w, scales, -infinity, [first](Index j) { return j >= first; });
@@ -314,101 +288,23 @@ class Catalogue {
         });
   }
 
-  /// Attention over other cache rows, named by the token they are taken for.
-  void other_rows(const char* text, const std::function<std::optional<Index>(const Witness&)>& how_many,
-                  const std::function<std::optional<Matrix>(const Witness&, Index)>& row_of,
-                  const std::string& detail) {
-    defects_.push_back({text, count(1),
-                        [rules = rules_, &profile = profile_, scales = scales_, how_many, row_of](
-                            const Witness& w, int, bool with_lse) {
-                          const std::optional<Index> n = how_many(w);
-                          if (!n) return false;
-                          Matrix keys(std::max<Index>(0, *n), row_width);
-                          for (Index t = 0; t < keys.rows(); ++t) {
-                            const std::optional<Matrix> row = row_of(w, t);
-                            if (!row) return false;
-                            keys.row(t) = row->row(0);
-                          }
-                          const Vector dots = keys * w.home->request.q.row(w.row).transpose();
-                          const Matrix values = sample_columns(keys, w.columns);
-                          Imagined imagined = faithful(w, scales);
-                          imagined.visible = keys.rows();
-                          imagined.dots = &dots;
-                          imagined.values = &values;
-                          return explains(w, imagined, rules, profile, with_lse);
-                        },
-                        [detail](const Witness&, int) { return detail; }});
-  }
-
-  void page_table() {
-    const MlaLaunch& launch = launch_;
-    const int page_size = launch.problem.page_size;
-    const auto entry = [&launch](const Witness& w, Index t) -> std::optional<std::int64_t> {
-      const auto at = static_cast<std::size_t>(
-          launch.inputs.kv_indptr[static_cast<std::size_t>(w.home->request.index)] + t);
-      if (at >= launch.inputs.kv_page_indices.size()) return std::nullopt;
-      const std::int64_t page = launch.inputs.kv_page_indices[at];
-      if (page < 0 || page >= launch.inputs.num_pages) return std::nullopt;
-      return page;
-    };
-    const auto visible = [](const Witness& w) { return std::optional<Index>(w.visible()); };
-    if (page_size > 1) {
-      // The number of pages taken for the number of keys, with the causal bound that follows from it.
-      const auto pages = [page_size](const Witness& w) {
-        const Index kv_len = w.home->request.kv_len;
-        return std::optional<Index>((kv_len + page_size - 1) / page_size - (kv_len - w.visible()));
-      };
-      const auto first_of_page = [&launch, entry](const Witness& w, Index t) -> std::optional<Matrix> {
-        const auto page = entry(w, t);
-        if (!page) return std::nullopt;
-        return cache_row(launch, static_cast<std::uint64_t>(*page) * launch.inputs.page_stride_bytes);
-      };
-      const auto page_as_slot = [&launch, entry](const Witness& w, Index t) -> std::optional<Matrix> {
-        const auto page = entry(w, t);
-        if (!page) return std::nullopt;
-        return cache_row(launch, static_cast<std::uint64_t>(*page) * row_bytes(launch));
-      };
-      other_rows("first token of each page only", pages, first_of_page, "as many keys as pages");
-      other_rows("page size treated as 1", visible, first_of_page,
-                 "token t is the first row of page entry t");
-      other_rows("page size treated as 1", visible, page_as_slot, "page entries were taken for row numbers");
-      other_rows("page size treated as 1", pages, page_as_slot, "page entries were taken for row numbers");
-      other_rows(
-          "pages of a request read in physical order", visible,
-          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
-            const auto page = entry(w, 0);
-            if (!page) return std::nullopt;
-            return cache_row(
-                launch, static_cast<std::uint64_t>(*page + t / page_size) * launch.inputs.page_stride_bytes +
-                            static_cast<std::uint64_t>(t % page_size) * row_bytes(launch));
-          },
-          "the table was used for the first page only");
-    }
-    if (launch.problem.page_size > 1 &&
-        launch.inputs.page_stride_bytes != static_cast<std::uint64_t>(page_size) * row_bytes(launch))
-      other_rows(
-          "page padding ignored", visible,
-          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
-            const auto page = entry(w, t / page_size);
-            if (!page) return std::nullopt;
-            return cache_row(launch,
-                             (static_cast<std::uint64_t>(*page) * static_cast<std::uint64_t>(page_size) +
-                              static_cast<std::uint64_t>(t % page_size)) *
-                                 row_bytes(launch));
-          },
-          "pages were taken to follow each other without padding");
-    if (launch.inputs.kv_pool.size > (std::uint64_t{1} << 32))
-      other_rows(
-          "kv offset wraps", visible,
-          [&launch, entry, page_size](const Witness& w, Index t) -> std::optional<Matrix> {
-            const auto page = entry(w, t / page_size);
-            if (!page) return std::nullopt;
-            const std::uint64_t offset = static_cast<std::uint64_t>(*page) * launch.inputs.page_stride_bytes +
-                                         static_cast<std::uint64_t>(t % page_size) * row_bytes(launch);
-            const std::optional<Matrix> row = cache_row(launch, offset & 0xffffffffULL);
-            return row ? row : Matrix(Matrix::Zero(1, row_width));
-          },
-          "byte offsets modulo 2^32");
+  /// Attention over the rows that an addressing defect of this op would read.
+  void other_keys() {
+    for (const OtherKeys& other : launch_.problem.keys->other_keys())
+      defects_.push_back({other.text, count(1),
+                          [rules = rules_, &profile = profile_, scales = scales_, rows = other.rows](
+                              const Witness& w, int, bool with_lse) {
+                            const std::optional<Matrix> keys = rows(w.home->request.index, w.visible());
+                            if (!keys) return false;
+                            const Vector dots = *keys * w.home->request.q.row(w.row).transpose();
+                            const Matrix values = sample_columns(*keys, w.columns);
+                            Imagined imagined = faithful(w, scales);
+                            imagined.visible = keys->rows();
+                            imagined.dots = &dots;
+                            imagined.values = &values;
+                            return explains(w, imagined, rules, profile, with_lse);
+                          },
+                          [detail = other.detail](const Witness&, int) { return detail; }});
   }
 
   // Partials are weighted by L^beta in place of L = exp(lse): log2 e when an lse in base 2 is merged as a
@@ -420,7 +316,7 @@ class Catalogue {
     const int page_size = launch_.problem.page_size;
     const int ways = static_cast<int>(partitions(1024, splits, page_size).size()) + 6;
     const auto partition_of = [splits, page_size](const Witness& w, int way) -> std::optional<Partition> {
-      auto found = partitions(w.home->request.kv_len, splits, page_size);
+      auto found = partitions(w.home->walk, splits, page_size);
       if (way >= static_cast<int>(found.size())) return std::nullopt;
       return std::move(found[static_cast<std::size_t>(way)]);
     };
@@ -435,7 +331,8 @@ class Catalogue {
             std::vector<double> max(static_cast<std::size_t>(splits), -infinity), sum(max.size(), 0.0);
             std::vector<std::size_t> split(static_cast<std::size_t>(imagined.visible));
             for (Index j = 0; j < imagined.visible; ++j) {
-              const auto s = static_cast<std::size_t>(std::clamp(partition->split_of(j), 0, splits - 1));
+              const auto s =
+                  static_cast<std::size_t>(std::clamp(partition->split_of(w.place(j)), 0, splits - 1));
               split[static_cast<std::size_t>(j)] = s;
               max[s] = std::max(max[s], imagined.score_scale * w.dots[j]);
             }
@@ -465,7 +362,7 @@ class Catalogue {
     const int page_size = launch_.problem.page_size;
     const int ways = static_cast<int>(partitions(1024, splits, page_size).size()) + 6;
     const auto partition_of = [splits, page_size](const Witness& w, int way) -> std::optional<Partition> {
-      auto found = partitions(w.home->request.kv_len, splits, page_size);
+      auto found = partitions(w.home->walk, splits, page_size);
       if (way >= static_cast<int>(found.size())) return std::nullopt;
       return std::move(found[static_cast<std::size_t>(way)]);
     };
@@ -477,7 +374,8 @@ class Catalogue {
             const auto partition = partition_of(w, variant / splits);
             if (!partition) return std::nullopt;
             const int split = variant % splits;
-            return with_group(w, scales, offset, [&](Index j) { return partition->split_of(j) == split; });
+            return with_group(w, scales, offset,
+                              [&](Index place) { return partition->split_of(place) == split; });
           },
           [partition_of, splits](const Witness& w, int variant) {
             const auto partition = partition_of(w, variant / splits);
@@ -499,8 +397,8 @@ class Catalogue {
           return imagined;
         },
         [](const Witness& w, int variant) {
-          return fmt::format("request {}: {} keys after the last one were attended to", w.home->request.index,
-                             variant + 1);
+          return fmt::format("request {}: {} keys after the last one were attended to",
+                             w.home->request.group.request, variant + 1);
         });
     // Slots that a kernel fills with zeros and forgets to mask: score 0, value 0.
     defects_.push_back({"zero-filled slots not masked", count(least_beyond),
@@ -531,7 +429,7 @@ class Catalogue {
     const auto place = [](const Witness& w, int variant) -> std::optional<Place> {
       Index rest = variant;
       for (const int tile : tile_sizes) {
-        const Index tiles = (w.visible() + tile - 1) / tile;
+        const Index tiles = (w.walked() + tile - 1) / tile;
         if (rest < tiles) return Place{tile, rest * tile};
         rest -= tiles;
       }
@@ -539,8 +437,8 @@ class Catalogue {
     };
     const auto variants = [](const Witness& w) {
       Index total = 0;
-      if (w.visible() <= longest_tile_walk)
-        for (const int tile : tile_sizes) total += (w.visible() + tile - 1) / tile;
+      if (w.walked() <= longest_tile_walk)
+        for (const int tile : tile_sizes) total += (w.walked() + tile - 1) / tile;
       return static_cast<int>(total);
     };
     const auto tile_defect = [&](const char* text, double offset) {
@@ -566,6 +464,7 @@ class Catalogue {
   Rules rules_;
   const PrecisionProfile& profile_;
   const bool over_reads_;
+  bool causal_ = false;
   std::vector<Defect> defects_;
 };
 
@@ -652,10 +551,13 @@ std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch
   auto failed = std::make_shared<FailedRequest>();
   failed->request = load_request(launch, index);
   const MlaRequest& request = failed->request;
+  const MlaKeys& keys = *launch.problem.keys;
+  failed->places = keys.places(index);
+  failed->walk = keys.walk(index);
   const int beyond_end = std::max(least_beyond, launch.problem.page_size);
   std::vector<Matrix> beyond;
-  for (int t = request.kv_len; t < request.kv_len + beyond_end; ++t) {
-    std::optional<Matrix> row = token_beyond(launch, index, t);
+  for (int t = 0; t < beyond_end; ++t) {
+    std::optional<Matrix> row = keys.row_beyond(index, t);
     if (!row) break;
     beyond.push_back(std::move(*row));
   }

@@ -17,11 +17,11 @@
 
 namespace attest::oracle {
 
-/// A request that failed, with keys beyond its end: what a kernel finds that reads on. First the rest of the
-/// last page, then the pages that follow in the index table (another request's, or the garbage behind the
-/// live entries).
+/// A group of rows that failed, with keys beyond its end: what a kernel finds that reads on.
 struct FailedRequest {
   MlaRequest request;
+  std::vector<int> places;  ///< [kv_len] of the walk; empty: key j is place j
+  int walk = 0;
   Matrix keys;  ///< [kv_len + beyond, 576]
   Vector key_norms;
   Matrix values;  ///< [kv_len + beyond, sampled columns]
@@ -30,7 +30,7 @@ struct FailedRequest {
 /// A failing row; or a right one, asked whether a defect could have left it right.
 struct Witness {
   std::shared_ptr<const FailedRequest> home;
-  Eigen::Index row = 0;  ///< in the request
+  Eigen::Index row = 0;  ///< in the group
   Eigen::Index in_launch = 0;
   std::vector<int> columns;  ///< sampled, the worst one among them
   std::vector<double> y;     ///< [columns]
@@ -40,6 +40,12 @@ struct Witness {
 
   [[nodiscard]] int visible() const { return home->request.attention.visible[static_cast<std::size_t>(row)]; }
   [[nodiscard]] int position() const { return home->request.position(row); }
+  /// Where the walk of a kernel comes upon key j (oracle/mla_keys.h).
+  [[nodiscard]] Eigen::Index place(Eigen::Index j) const {
+    return home->places.empty() ? j : home->places[static_cast<std::size_t>(j)];
+  }
+  /// Places up to the last key that this row sees.
+  [[nodiscard]] int walked() const { return home->walk - (home->request.kv_len - visible()); }
 };
 
 /// One row of attention with a defect.
@@ -79,7 +85,7 @@ struct Defect {
 std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
                                        const PrecisionProfile& profile, bool over_reads);
 
-/// Loads a request with the keys beyond its end and the sampled columns of V.
+/// Loads a group with the keys beyond its end and the sampled columns of V.
 std::shared_ptr<const FailedRequest> load_failed_request(const MlaLaunch& launch, int index,
                                                          const std::vector<int>& columns);
 

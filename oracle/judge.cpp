@@ -20,9 +20,7 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     return verdict;
   }
   struct Judges {
-    Verdict operator()(const cases::MlaDecode&) const {
-      return judge_mla_decode(c, inputs, outputs, profile);
-    }
+    Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
     const cases::Case& c;
     const cases::Inputs& inputs;
     const cases::Outputs& outputs;

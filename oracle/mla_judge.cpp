@@ -19,7 +19,7 @@ using cases::Fill;
 using Eigen::Index;
 constexpr std::size_t most_elements = 10;
 
-bool power_of_two(float x) {
+bool power_of_two(double x) {
   int exponent = 0;
   return std::abs(std::frexp(x, &exponent)) == 0.5F;
 }
@@ -32,7 +32,7 @@ Rules rules_for(const MlaLaunch& launch) {
   rules.empty = launch.profile.empty;
   const Fill fill = launch.c.data.fill;
   const bool equal_weights = fill == Fill::constant_scores || fill == Fill::exact;
-  rules.exact = equal_weights && power_of_two(launch.problem.kv_scale);
+  rules.exact = equal_weights && power_of_two(launch.scales.kv_scale);
   rules.statistics = !equal_weights;
   rules.generic = fill != Fill::tiny && fill != Fill::cancelling && !equal_weights;
   return rules;
@@ -50,6 +50,7 @@ PrecisionProfile profile_for(const PrecisionProfile& declared, const Rules& rule
 
 struct Candidate {
   double ratio = 0;
+  int group = 0;
   Index row = 0;
   Element element;
 };
@@ -73,9 +74,10 @@ class WorstElements {
     c.ratio = ratio;
     const auto place = std::upper_bound(kept_.begin(), kept_.end(), c, worse);
     if (place == kept_.end() && kept_.size() == most_elements) return;
+    c.group = request.index;
     c.row = row;
     Element& e = c.element;
-    e.request = request.index;
+    e.request = request.group.request;
     e.position = request.position(row);
     e.head = request.head(row);
     e.column = of_lse ? -1 : result.column;
@@ -103,7 +105,7 @@ class WorstElements {
   void explain(const MlaRequest& request, const MlaBound& bound, const MlaLaunch& launch,
                const PrecisionProfile& profile) {
     for (Candidate& c : kept_)
-      if (c.element.request == request.index && c.element.term.empty())
+      if (c.group == request.index && c.element.term.empty())
         c.element.term =
             bound.row_class[static_cast<std::size_t>(c.row)] == RowClass::judged
                 ? dominating_term(request.for_bound(launch.scales), profile, c.row, c.element.column)
@@ -124,8 +126,8 @@ std::string where(const Element& e) {
 
 }  // namespace
 
-Verdict judge_mla_decode(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
-                         const PrecisionProfile& profile) {
+Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
+                  const PrecisionProfile& profile) {
   Verdict verdict;
   std::string why;
   const std::optional<MlaLaunch> launch = open_launch(c, inputs, outputs, profile, why);
@@ -142,8 +144,8 @@ Verdict judge_mla_decode(const cases::Case& c, const cases::Inputs& inputs, cons
   WorstElements worst;
   std::int64_t telling = 0, unclaimed = 0;
   Stage first_failed = Stage::none;
-  for (int b = 0; b < static_cast<int>(launch->problem.requests.size()); ++b) {
-    if (launch->problem.requests[static_cast<std::size_t>(b)].q_len == 0) continue;
+  for (int b = 0; b < static_cast<int>(launch->problem.groups.size()); ++b) {
+    if (launch->problem.groups[static_cast<std::size_t>(b)].q_len == 0) continue;
     const MlaRequest request = load_request(*launch, b);
     const MlaBound bound = bound_mla(request.for_bound(launch->scales), judged_by);
     for (Index r = 0; r < request.rows(); ++r) {

@@ -8,8 +8,8 @@
 
 namespace attest::oracle {
 
-/// See judge in oracle/judge.h: what it says of op mla_decode, guard zones aside.
-Verdict judge_mla_decode(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
-                         const PrecisionProfile& profile);
+/// See judge in oracle/judge.h: what it says of the ops that are MLA attention, guard zones aside.
+Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
+                  const PrecisionProfile& profile);
 
 }  // namespace attest::oracle
