@@ -91,6 +91,8 @@ bool may_reach_other_workgroups(const Instruction& i) {
     case Encoding::global:
     case Encoding::mubuf:
       return info(i.op).has(op_flag::atomic) || i.sc1;
+    case Encoding::smem:
+      return info(i.op).has(op_flag::atomic);
     default:
       return false;
   }

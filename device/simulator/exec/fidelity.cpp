@@ -4,6 +4,11 @@
 namespace attest::device::sim {
 
 Fidelity fidelity(Op op) {
+  const OpInfo& shape = info(op);
+  const bool scalar = shape.name.starts_with("s_");
+  if ((scalar && shape.has(op_flag::store)) || shape.name.starts_with("s_scratch_load") ||
+      shape.name.starts_with("scratch_load_lds"))
+    return {Exactness::unverified, 0, "inherited from older parts; no compiler emits it"};
   switch (op) {
     case Op::v_exp_f32:
     case Op::v_exp_legacy_f32:
@@ -49,7 +54,27 @@ Fidelity fidelity(Op op) {
     case Op::v_cvt_norm_u16_f16:
       return {Exactness::unverified, 0, "the rounding of these conversions is not documented"};
     case Op::v_screen_partition_4se_b32:
+    case Op::s_endpgm_ordered_ps_done:
       return {Exactness::not_modelled, 0, "graphics only"};
+    case Op::ds_gws_barrier:
+    case Op::ds_gws_init:
+    case Op::ds_gws_sema_br:
+    case Op::ds_gws_sema_p:
+    case Op::ds_gws_sema_release_all:
+    case Op::ds_gws_sema_v:
+      return {Exactness::not_modelled, 0, "global wave sync needs a device-wide barrier"};
+    case Op::buffer_store_lds_dword:
+    case Op::ds_condxchg32_rtn_b64:
+      return {Exactness::not_modelled, 0, "not documented for this part"};
+    case Op::s_cbranch_g_fork:
+    case Op::s_cbranch_i_fork:
+    case Op::s_cbranch_join:
+    case Op::s_setvskip:
+      return {Exactness::not_modelled, 0, "structured control flow of the first parts"};
+    case Op::s_rfe_b64:
+    case Op::s_rfe_restore_b64:
+    case Op::s_sendmsghalt:
+      return {Exactness::not_modelled, 0, "belongs to trap handlers"};
     default:
       return {};
   }

@@ -23,7 +23,7 @@ struct Fidelity {
   std::string_view reason{};  ///< of anything but exact, one phrase
 };
 
-/// For vector operations. NaN payloads are outside the promise: they are compared as a class.
+/// NaN payloads are outside the promise: they are compared as a class.
 Fidelity fidelity(Op op);
 
 }  // namespace attest::device::sim

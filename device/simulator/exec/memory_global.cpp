@@ -228,6 +228,20 @@ void scratch_store(Wave& w, const Instruction& i) {
 // --- flat
 // --------------------------------------------------------------------------------------------------------------
 
+template <typename E>
+void scratch_load_lds(Wave& w, const Instruction& i) {
+  const std::uint64_t exec = w.exec();
+  if (exec == 0) return;
+  const ScratchOffsets offsets = scratch_offsets(w, i);
+  for_each_lane(exec, [&](int l) { check_scratch(w, i, offsets.of[l], E::bytes, false, l); });
+  const std::uint32_t start = (w.sgpr[operand::m0] & 0xffffu) + static_cast<std::uint32_t>(i.imm);
+  std::uint32_t values[lanes];
+  for_each_lane(exec, [&](int l) {
+    scratch_load_lane<E>(w, values, offsets.of[l], l);
+    std::memcpy(lds_at(w, i, start + 4u * static_cast<unsigned>(l), 4, true, l), &values[l], 4);
+  });
+}
+
 /// Resolves the lanes in LDS and guest memory to host addresses; those in scratch are left as offsets and
 /// returned.
 std::uint64_t resolve_flat(Wave& w, const Instruction& i, std::uint64_t* a, std::uint64_t exec,
@@ -417,6 +431,16 @@ Handler global_handler(const Instruction& instruction) {
       return global_load_lds<I16>;
     case Op::global_load_lds_dword:
       return global_load_lds<Dwords<1>>;
+    case Op::scratch_load_lds_ubyte:
+      return scratch_load_lds<U8>;
+    case Op::scratch_load_lds_sbyte:
+      return scratch_load_lds<I8>;
+    case Op::scratch_load_lds_ushort:
+      return scratch_load_lds<U16>;
+    case Op::scratch_load_lds_sshort:
+      return scratch_load_lds<I16>;
+    case Op::scratch_load_lds_dword:
+      return scratch_load_lds<Dwords<1>>;
     default:
       return nullptr;
   }

@@ -168,6 +168,10 @@ Handler control_handler(const Instruction& i) {
       return nothing;
     case Op::s_sendmsg:  // MSG_INTERRUPT wakes the host, which is waiting anyway
       return (i.imm & 0xf) == 1 ? nothing : nullptr;
+    case Op::s_setkill:
+      return [](Wave& w, const Instruction& n) {
+        if ((n.imm & 1) != 0) w.state = WaveState::ended;
+      };
     case Op::s_trap:
       return trap;
     case Op::s_sethalt:

@@ -4,8 +4,9 @@
 //
 // s_load: address = base + imm + SGPR, low two bits ignored. s_buffer_load: the base is a buffer descriptor
 // (base address in bits 47:0, stride in 61:48, NUM_RECORDS in the third dword); dwords behind NUM_RECORDS *
-// max(stride, 1) bytes read 0. Scalar stores and atomics are not on gfx942, scratch_load needs the flat
-// scratch register it does not have.
+// max(stride, 1) bytes read 0. Stores and atomics: scalar_store.cpp.
+#include "device/simulator/exec/scalar_memory.h"
+
 #include <cstring>
 
 #include "device/simulator/core/memory.h"
@@ -13,10 +14,10 @@
 #include "device/simulator/exec/scalar_operands.h"
 
 namespace attest::device::sim::scalar {
-namespace {
-
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
+
+namespace {
 
 u64 offset_of(const Wave& w, const Instruction& i) {
   u64 offset = static_cast<u64>(std::int64_t{i.imm});
@@ -24,28 +25,40 @@ u64 offset_of(const Wave& w, const Instruction& i) {
   return offset;
 }
 
-void read_dwords(Wave& w, const Instruction& i, u64 address, u32* to, u32 count) {
+}  // namespace
+
+u64 address_of(const Wave& w, const Instruction& i) {
+  return (w.s64(i.saddr) + offset_of(w, i)) & ~u64{3};
+}
+
+BufferPlace buffer_place(const Wave& w, const Instruction& i) {
+  const u64 low = w.s64(i.saddr);
+  const u64 base = low & 0xffffffffffffu, stride = low >> 48 & 0x3fff;
+  const u64 size = (stride == 0 ? 1 : stride) * w.sgpr[i.saddr + 2u];
+  const u64 offset = static_cast<u32>(offset_of(w, i)) & ~u64{3};
+  const u64 inside = offset + 4 > size ? 0 : (size - offset) / 4;
+  return {(base + offset) & ~u64{3}, static_cast<u32>(inside < 16 ? inside : 16)};
+}
+
+void read_dwords(const Wave& w, const Instruction& i, u64 address, u32* to, u32 count) {
   const std::byte* from = w.memory->translate(address, count * 4);
   if (from == nullptr)
     throw_access(i, "", address, count * 4, false, -1, w.memory->explain(address, count * 4));
   std::memcpy(to, from, count * 4);
 }
 
+namespace {
+
 template <u32 count>
 void load(Wave& w, const Instruction& i) {
-  read_dwords(w, i, (w.s64(i.saddr) + offset_of(w, i)) & ~u64{3}, &w.sgpr[i.dst], count);
+  read_dwords(w, i, address_of(w, i), &w.sgpr[i.dst], count);
 }
 
 template <u32 count>
 void buffer_load(Wave& w, const Instruction& i) {
-  const u64 low = w.s64(i.saddr);
-  const u64 base = low & 0xffffffffffffu, stride = low >> 48 & 0x3fff;
-  const u64 size = (stride == 0 ? 1 : stride) * w.sgpr[i.saddr + 2u];
-  const u64 offset = static_cast<u32>(offset_of(w, i)) & ~u64{3};
-  const u64 inside = offset + 4 > size ? 0 : (size - offset) / 4;
+  const BufferPlace place = buffer_place(w, i);
   u32 data[count] = {};
-  if (inside != 0)
-    read_dwords(w, i, (base + offset) & ~u64{3}, data, inside < count ? static_cast<u32>(inside) : count);
+  if (place.dwords != 0) read_dwords(w, i, place.address, data, place.dwords < count ? place.dwords : count);
   std::memcpy(&w.sgpr[i.dst], data, sizeof data);
 }
 
@@ -94,9 +107,13 @@ Handler memory_handler(const Instruction& i) {
     case Op::s_dcache_inv_vol:
     case Op::s_dcache_wb:
     case Op::s_dcache_wb_vol:
+    case Op::s_dcache_discard:  // what it may discard has been written through
+    case Op::s_dcache_discard_x2:
+    case Op::s_atc_probe:  // prefetches a translation
+    case Op::s_atc_probe_buffer:
       return nothing;
     default:
-      return nullptr;
+      return store_handler(i);
   }
 }
 

@@ -791,9 +791,23 @@ TEST_CASE("Waiting, ending, and the rest of SOPP") {
   };
   CHECK(fault_of(Op::s_trap, 2) == std::string(name(FaultKind::trap)) + ": s_trap 2 (abort)");
   CHECK_FALSE(fault_of(Op::s_sethalt, 1).empty());
-  for (const Op op : {Op::s_sendmsghalt, Op::s_setkill, Op::s_endpgm_ordered_ps_done})
+  for (const Op op : {Op::s_sendmsghalt, Op::s_endpgm_ordered_ps_done})
     CHECK(scalar_handler(decoded({word(op, 0, 0, 0)})) == nullptr);
   CHECK(scalar_handler(decoded({word(Op::s_sendmsg, 0, 0, 10)})) == nullptr);
+}
+
+Instruction smem(Op op, u32 sdata, u32 sbase, std::optional<std::int32_t> imm, std::optional<u32> soffset) {
+  const u32 number = find_encoding(Encoding::smem, op)->number;
+  u32 w0 = 0xc0000000u | number << 18 | sdata << 6 | sbase / 2, w1 = 0;
+  if (imm) {
+    w0 |= 1u << 17;
+    w1 |= static_cast<u32>(*imm) & 0x1fffff;
+  }
+  if (soffset) {
+    w0 |= 1u << 14;
+    w1 |= *soffset << 25;
+  }
+  return decoded({w0, w1});
 }
 
 TEST_CASE("Scalar loads") {
@@ -805,20 +819,6 @@ TEST_CASE("Scalar loads") {
   Wave w;
   w.memory = &memory;
 
-  const auto smem = [](Op op, u32 sdata, u32 sbase, std::optional<std::int32_t> imm,
-                       std::optional<u32> soffset) {
-    const u32 number = find_encoding(Encoding::smem, op)->number;
-    u32 w0 = 0xc0000000u | number << 18 | sdata << 6 | sbase / 2, w1 = 0;
-    if (imm) {
-      w0 |= 1u << 17;
-      w1 |= static_cast<u32>(*imm) & 0x1fffff;
-    }
-    if (soffset) {
-      w0 |= 1u << 14;
-      w1 |= *soffset << 25;
-    }
-    return decoded({w0, w1});
-  };
   const std::pair<Op, u32> loads[] = {{Op::s_load_dword, 1},
                                       {Op::s_load_dwordx2, 2},
                                       {Op::s_load_dwordx4, 4},
@@ -880,8 +880,91 @@ TEST_CASE("Scalar loads") {
   CHECK(w.s64(30) == 400);
   for (const Op op : {Op::s_dcache_inv, Op::s_dcache_inv_vol, Op::s_dcache_wb, Op::s_dcache_wb_vol})
     execute(w, smem(op, 0, 0, std::nullopt, std::nullopt));
-  for (const Op op : {Op::s_store_dword, Op::s_atomic_add, Op::s_scratch_load_dword, Op::s_atc_probe})
-    CHECK(scalar_handler(smem(op, 20, 4, 0, std::nullopt)) == nullptr);
+}
+
+TEST_CASE("Scalar stores, atomics and scratch accesses") {
+  Memory memory(0);
+  const u64 base = memory.allocate(256, "table").value();
+  const auto at = [&](u64 offset) {
+    u32 value = 0;
+    std::memcpy(&value, memory.translate(base + offset, 4), 4);
+    return value;
+  };
+  const auto put = [&](u64 offset, u64 value) { std::memcpy(memory.translate(base + offset, 8), &value, 8); };
+  Wave w;
+  w.memory = &memory;
+  for (u32 r = 0; r < 4; ++r) w.sgpr[20 + r] = 0xa0 + r;
+
+  const std::pair<Op, u32> stores[] = {
+      {Op::s_store_dword, 1}, {Op::s_store_dwordx2, 2}, {Op::s_store_dwordx4, 4}};
+  for (const auto& [op, count] : stores) {
+    std::memset(memory.translate(base, 256), 0, 256);
+    w.set_s64(4, base + 64);
+    execute(w, smem(op, 20, 4, 8, std::nullopt));
+    for (u32 n = 0; n < 5; ++n) CHECK(at(72 + 4 * n) == (n < count ? 0xa0 + n : 0));
+    CHECK(at(68) == 0);
+    CHECK_THROWS_AS(execute(w, smem(op, 20, 4, 192, std::nullopt)), Fault);
+  }
+
+  // Ten dwords of buffer: what lies behind them is dropped.
+  std::memset(memory.translate(base, 256), 0, 256);
+  w.set_s64(8, base);
+  w.sgpr[10] = 40;
+  w.sgpr[11] = 0x27000;
+  execute(w, smem(Op::s_buffer_store_dwordx4, 20, 8, 32, std::nullopt));
+  for (u32 n = 0; n < 4; ++n) CHECK(at(32 + 4 * n) == (n < 2 ? 0xa0 + n : 0));
+
+  // The SGPR offset of scratch counts 64 bytes.
+  w.set_s64(4, base);
+  w.sgpr[90] = 2;
+  execute(w, smem(Op::s_scratch_store_dword, 21, 4, std::nullopt, 90));
+  CHECK(at(128) == 0xa1);
+  execute(w, smem(Op::s_scratch_load_dword, 30, 4, 128, std::nullopt));
+  CHECK(w.sgpr[30] == 0xa1);
+
+  const auto returning = [&](Op op, u32 sdata) {
+    Instruction i = smem(op, sdata, 4, 16, std::nullopt);
+    i.sc0 = true;
+    return i;
+  };
+  const struct {
+    Op op, wide;
+    u64 old, data, result;
+  } operations[] = {
+      {Op::s_atomic_swap, Op::s_atomic_swap_x2, 5, 9, 9}, {Op::s_atomic_add, Op::s_atomic_add_x2, 5, 9, 14},
+      {Op::s_atomic_sub, Op::s_atomic_sub_x2, 9, 5, 4},   {Op::s_atomic_smin, Op::s_atomic_smin_x2, 5, 3, 3},
+      {Op::s_atomic_smax, Op::s_atomic_smax_x2, 5, 3, 5}, {Op::s_atomic_umin, Op::s_atomic_umin_x2, 5, 7, 5},
+      {Op::s_atomic_umax, Op::s_atomic_umax_x2, 5, 7, 7}, {Op::s_atomic_and, Op::s_atomic_and_x2, 12, 10, 8},
+      {Op::s_atomic_or, Op::s_atomic_or_x2, 12, 10, 14},  {Op::s_atomic_xor, Op::s_atomic_xor_x2, 12, 10, 6},
+      {Op::s_atomic_inc, Op::s_atomic_inc_x2, 9, 9, 0},   {Op::s_atomic_dec, Op::s_atomic_dec_x2, 0, 9, 9}};
+  for (const auto& o : operations) {
+    for (const bool wide : {false, true}) {
+      put(16, o.old);
+      w.set_s64(24, o.data);
+      execute(w, returning(wide ? o.wide : o.op, 24));
+      CHECK(at(16) == o.result);
+      CHECK(w.sgpr[24] == o.old);
+    }
+  }
+  // min and max know their sign.
+  put(16, 0xffffffffU);
+  w.sgpr[24] = 1;
+  execute(w, smem(Op::s_atomic_smax, 24, 4, 16, std::nullopt));
+  CHECK(at(16) == 1);
+  CHECK(w.sgpr[24] == 1);  // nothing comes back without GLC
+
+  // The new value is the first, what is compared with the second.
+  for (const u32 compared : {7u, 8u}) {
+    put(16, 7);
+    w.sgpr[24] = 99;
+    w.sgpr[25] = compared;
+    execute(w, returning(Op::s_atomic_cmpswap, 24));
+    CHECK(at(16) == (compared == 7 ? 99 : 7));
+    CHECK(w.sgpr[24] == 7);
+  }
+  w.set_s64(4, base + 4);
+  w.set_s64(24, 1);
+  CHECK_THROWS_AS(execute(w, smem(Op::s_atomic_add_x2, 24, 4, 16, std::nullopt)), Fault);
 }
 
 }  // namespace attest::device::sim

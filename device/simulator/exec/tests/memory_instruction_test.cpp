@@ -299,6 +299,34 @@ TEST_CASE("scratch loads and stores, in every address form") {
   }
 }
 
+TEST_CASE("scratch loads to LDS put a lane's element where global ones do") {
+  for (const char* suffix : {"ubyte", "sbyte", "ushort", "sshort", "dword"}) {
+    INFO(suffix);
+    Machine a(3), b(3);
+    Instruction to_register = make(std::string("scratch_load_") + suffix, Encoding::scratch);
+    to_register.dst = v(20);
+    to_register.addr = v(10);
+    to_register.imm = 8;
+    Instruction to_lds = make(std::string("scratch_load_lds_") + suffix, Encoding::scratch);
+    to_lds.addr = v(10);
+    to_lds.imm = 8;
+    for (Machine* machine : {&a, &b}) {
+      machine->wave.sgpr[operand::m0] = 16;
+      for (int l = 0; l < lanes; ++l) machine->reg(10, l) = static_cast<std::uint32_t>(l * 3 % 40);
+    }
+    Machine c(3);
+    for (int l = 0; l < lanes; ++l) c.reg(10, l) = static_cast<std::uint32_t>(l * 3 % 40);
+    execute(c, to_register);
+    execute(a, to_lds);
+    for (int l = 0; l < lanes; ++l) {
+      if ((b.wave.exec() >> l & 1) == 0) continue;
+      const std::uint32_t value = c.reg(20, l);
+      std::memcpy(b.lds.data() + 16 + 8 + 4 * l, &value, 4);
+    }
+    compare(a, b);
+  }
+}
+
 TEST_CASE("DS reads and writes") {
   const char* const names[] = {
       "ds_read_u8",         "ds_read_i8",     "ds_read_u16",         "ds_read_i16",     "ds_read_u8_d16",
