@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: MIT
+//
+// Nearly every instruction works on clean registers. One bit per register says so, and an instruction all of
+// whose registers have theirs clear costs a few tests. Only the others go through the transfer functions.
+#include "device/simulator/detect/dataflow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "device/simulator/core/dispatch.h"
+#include "device/simulator/detect/taint_memory.h"
+#include "device/simulator/detect/taint_scalar.h"
+#include "device/simulator/detect/taint_vector.h"
+#include "device/simulator/exec/fidelity.h"
+
+namespace attest::device::sim::detect {
+namespace {
+
+using u64 = std::uint64_t;
+
+enum class Kind : std::uint8_t { nothing, scalar, vector, memory, branch, clock };
+
+struct Plan {
+  Kind kind = Kind::nothing;
+  bool approximate = false, masked = false;
+  std::uint8_t registers = 0;
+  Registers rows[7];                ///< vector registers read or written
+  std::array<u64, 3> scalars{};  ///< scalar registers read or written
+};
+
+Kind kind_of(const Instruction& i, const Effects& e, const AccessShape& access) {
+  if (access.touches_memory()) return Kind::memory;
+  if (i.op == Op::s_memtime || i.op == Op::s_memrealtime) return Kind::clock;
+  if (info(i.op).has(op_flag::branch)) return Kind::branch;
+  if (is_vector(i)) return Kind::vector;
+  return e.scalar_writes.empty() ? Kind::nothing : Kind::scalar;
+}
+
+Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access, Colours colours) {
+  Plan plan;
+  if (i.op == Op::invalid) return plan;
+  plan.kind = kind_of(i, e, access);
+  plan.masked = e.exec_masked;
+  plan.approximate = colours.inexact && plan.kind == Kind::vector && i.op != Op::v_rcp_iflag_f32 &&
+                     fidelity(i.op).exactness != Exactness::exact;
+  for (const Registers& r : e.vector_reads) plan.rows[plan.registers++] = r;
+  for (const Registers& r : e.vector_writes) plan.rows[plan.registers++] = r;
+  const auto add = [&](const auto& list) {
+    for (const Registers& r : list)
+      for (unsigned k = 0; k < r.count; ++k) plan.scalars[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
+  };
+  add(e.scalar_reads);
+  add(e.scalar_writes);
+  return plan;
+}
+
+/// What the workgroups of a launch share.
+struct Shared {
+  LaunchView view;
+  Report& report;
+  Colours colours;
+  std::vector<Plan> plans;
+};
+
+class Flow final : public Observer {
+ public:
+  Flow(Shared& shared, Workgroup& group)
+      : shared_(shared),
+        group_(group),
+        memory_(shared.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes) {
+    waves_.reserve(group.wave_count);
+    for (std::uint32_t n = 0; n < group.wave_count; ++n)
+      waves_.emplace_back(group.waves[n].vgpr_count, shared.view.defined_sgprs);
+  }
+
+  bool before(const Step& step) override {
+    const Plan& plan = shared_.plans[step.index];
+    WaveTaint& taint = waves_[step.wave.id_in_group];
+    switch (plan.kind) {
+      case Kind::nothing:
+        break;
+      case Kind::scalar:
+        if (taint.dirty_scalars(plan.scalars)) transfer_scalar(taint, step);
+        break;
+      case Kind::vector:
+        if (plan.approximate || dirty(taint, plan) || (step.wave.mode & mode::gpr_idx_en) != 0)
+          transfer_vector(taint, step, plan.approximate);
+        break;
+      case Kind::memory:
+        access(taint, step, dirty(taint, plan));
+        break;
+      case Kind::branch:
+        if (taint.dirty_scalars(plan.scalars)) branch(taint, step);
+        break;
+      case Kind::clock:
+        taint.set_scalar64(step.instruction.dst,
+                           shared_.colours.inexact
+                               ? BitTaint{0, ~u64{0}, origin::none, origin::instruction(step.index)}
+                               : BitTaint());
+        break;
+    }
+    return true;
+  }
+
+ private:
+  /// A load that brought never-written data.
+  struct Source {
+    u64 number = 0;
+    Space space = Space::global;
+    u64 address = 0;
+    int lane = -1;
+  };
+
+  static bool dirty(const WaveTaint& taint, const Plan& plan) {
+    if (taint.dirty_scalars(plan.scalars) || (plan.masked && taint.dirty_exec())) return true;
+    for (unsigned k = 0; k < plan.registers; ++k)
+      if (taint.dirty_rows(plan.rows[k])) return true;
+    return false;
+  }
+
+  // --- where taint must not arrive
+
+  std::string register_name(Origin o) const {
+    const std::uint32_t number = o & 0xffff;
+    if ((o & origin::scalar) == origin::scalar) {
+      if (number == operand::vcc || number == operand::vcc + 1u) return "vcc";
+      if (number == operand::m0) return "m0";
+      if (number == scalar::scc) return "scc";
+      return fmt::format("s{}", number);
+    }
+    const std::uint32_t accum = group_.waves[0].accum_offset;
+    return number < accum ? fmt::format("v{}", number) : fmt::format("a{}", number - accum);
+  }
+
+  void say_undefined(const Step& step, Origin from, int lane, const char* what, std::uint32_t rank) {
+    if (!shared_.colours.undefined) return;
+    Hazard h = hazard(step, Detector::uninitialised, from, lane);
+    if (!shared_.report.fresh(h.kernel, h.detector, h.at.pc, h.with.pc)) return;
+    h.rank = rank;
+    describe_site(h.at, step.index);
+    std::string subject = "data that nobody wrote";
+    if (origin::is_instruction(from)) {
+      const auto found = sources_.find({step.wave.id_in_group, from - 1});
+      if (found != sources_.end()) {
+        const Source& source = found->second;
+        h.distance = static_cast<std::int64_t>(step.number - source.number);
+        if (lane < 0) h.lane = source.lane;
+        place(h, source);
+        subject = fmt::format("never-written {}", h.buffer);
+      }
+      describe_site(h.with, from - 1);
+    } else if (from != origin::none) {
+      subject = fmt::format("{}, never written,", register_name(from));
+    }
+    h.message = fmt::format("{} {}", subject, what);
+    shared_.report.add(std::move(h));
+  }
+
+  void say_inexact(const Step& step, Origin from, int lane, const char* what) {
+    if (!shared_.colours.inexact) return;
+    Hazard h = hazard(step, Detector::fidelity, from, lane);
+    if (!shared_.report.fresh(h.kernel, h.detector, h.at.pc, h.with.pc)) return;
+    h.severity = Severity::advisory;
+    describe_site(h.at, step.index);
+    if (origin::is_instruction(from)) describe_site(h.with, from - 1);
+    h.message = fmt::format("a result that is not bit-exact {}", what);
+    shared_.report.add(std::move(h));
+  }
+
+  Hazard hazard(const Step& step, Detector detector, Origin from, int lane) const {
+    Hazard h;
+    h.detector = detector;
+    h.kernel = shared_.view.kernel.kernel.name;
+    h.at.pc = pc(step.index);
+    if (origin::is_instruction(from)) h.with.pc = pc(from - 1);
+    std::copy(std::begin(group_.id), std::end(group_.id), h.workgroup);
+    h.wave = static_cast<int>(step.wave.id_in_group);
+    h.lane = lane;
+    h.trip = step.trip;
+    return h;
+  }
+  [[nodiscard]] u64 pc(std::uint32_t index) const {
+    return shared_.view.program.address_of(index) - shared_.view.kernel.image_base;
+  }
+  void describe_site(Site& at, std::uint32_t index) const { at = site(shared_.view, index); }
+
+  void place(Hazard& h, const Source& source) const {
+    h.offset = source.address;
+    if (source.space == Space::lds) {
+      h.buffer = "LDS";
+    } else if (source.space == Space::scratch) {
+      h.buffer = "scratch";
+    } else if (const Region* region = shared_.view.memory.find(source.address); region != nullptr) {
+      h.buffer = region->name;
+      h.offset = source.address - region->base;
+    } else {
+      h.buffer = "memory";
+    }
+  }
+
+  /// A vector register in the lanes of `mask`. What has been said is clean from then on, so that one cause
+  /// is said once.
+  void sink(WaveTaint& taint, const Step& step, std::uint32_t row, u64 mask, const char* what, std::uint32_t rank,
+            bool inexact_matters) {
+    LaneTaint t = taint.row(row);
+    const u64 undefined = t.undefined_lanes() & mask;
+    if (undefined != 0) {
+      say_undefined(step, t.undefined_from, std::countr_zero(undefined), what, rank);
+      for (u64& b : t.undefined) b &= ~mask;
+    }
+    if (inexact_matters && (t.inexact & mask) != 0) {
+      say_inexact(step, t.inexact_from, std::countr_zero(t.inexact & mask), what);
+      t.inexact &= ~mask;
+    }
+    taint.set_row(row, t);
+  }
+
+  void sink_scalar(WaveTaint& taint, const Step& step, std::uint32_t code, u64 bits, const char* what) {
+    if (code > scalar::scc || (code >= 128 && code != scalar::scc)) return;
+    BitTaint t = taint.scalar32(code);
+    if ((t.undefined & bits) != 0) say_undefined(step, t.undefined_from, -1, what, 0);
+    if ((t.inexact & bits) != 0) say_inexact(step, t.inexact_from, -1, what);
+    t.undefined &= ~bits;
+    t.inexact &= ~bits;
+    taint.set_scalar32(code, t);
+  }
+
+  void branch(WaveTaint& taint, const Step& step) {
+    constexpr const char* what = "decides a branch";
+    const Instruction& i = step.instruction;
+    switch (i.op) {
+      case Op::s_cbranch_scc0:
+      case Op::s_cbranch_scc1:
+        return sink_scalar(taint, step, scalar::scc, 1, what);
+      case Op::s_cbranch_vccz:
+      case Op::s_cbranch_vccnz:
+        return decide(taint, step, operand::vcc, what);
+      case Op::s_cbranch_execz:
+      case Op::s_cbranch_execnz:
+        return decide(taint, step, operand::exec, what);
+      default:
+        if (i.src[0] < 127) {
+          sink_scalar(taint, step, i.src[0], 0xffffffffu, "is a jump's target");
+          sink_scalar(taint, step, i.src[0] + 1u, 0xffffffffu, "is a jump's target");
+        }
+        for (const Registers& r : step.effects.scalar_writes)
+          for (unsigned k = 0; k < r.count; ++k)
+            if (r.first + k < 128) taint.set_scalar32(r.first + k, BitTaint());
+    }
+  }
+  /// Whether a lane mask is empty.
+  void decide(WaveTaint& taint, const Step& step, std::uint16_t mask, const char* what) {
+    BitTaint t = taint.scalar64(mask);
+    const u64 value = step.wave.s64(mask);
+    if (undecided(value, t.undefined)) {
+      say_undefined(step, t.undefined_from, std::countr_zero(t.undefined), what, 0);
+      t.undefined = 0;
+    }
+    if (undecided(value, t.inexact)) {
+      say_inexact(step, t.inexact_from, std::countr_zero(t.inexact), what);
+      t.inexact = 0;
+    }
+    taint.set_scalar64(mask, t);
+  }
+
+  // --- memory
+
+  void access(WaveTaint& taint, const Step& step, bool dirty_registers) {
+    const Access& a = *step.access;
+    if (dirty_registers) check(taint, step);
+    if (a.shape.scalar) return load_scalar(taint, step);
+    if (a.shape.lds_dma) return memory_.load_to_lds(step);
+    if (a.reads() && !step.effects.vector_writes.empty() &&
+        (a.shape.kind != AccessKind::atomic || step.instruction.encoding == Encoding::ds || step.instruction.sc0)) {
+      load(taint, step, dirty_registers);
+    }
+    if (a.writes()) memory_.store(step, taint);
+  }
+
+  /// Addresses, and data that is stored for good.
+  void check(WaveTaint& taint, const Step& step) {
+    const Access& a = *step.access;
+    const Instruction& i = step.instruction;
+    constexpr const char* address = "is an address";
+    const u64 exec = a.shape.scalar ? 1 : step.wave.exec();
+    if (exec == 0) return;
+    for (const Registers& r : step.effects.scalar_reads) {
+      if (r.first == operand::exec) continue;
+      for (unsigned k = 0; k < r.count; ++k)
+        if (r.first + k < 128)
+          sink_scalar(taint, step, r.first + k, r.first + k == operand::m0 ? 0xffffu : 0xffffffffu, address);
+    }
+    if (a.shape.scalar) return;
+    for (const Registers& r : step.effects.vector_reads) {
+      const bool is_address = i.addr != operand::none && r.first == i.addr - operand::vgpr0;
+      for (unsigned k = 0; k < r.count; ++k) {
+        if (is_address) {
+          sink(taint, step, r.first + k, exec, address, 0, true);
+        } else if (a.writes()) {
+          sink(taint, step, r.first + k, a.global & stored_lanes(taint, step, r, k), "is stored", 1, false);
+        }
+      }
+    }
+    if (a.writes() && (a.global & exec) != 0 && taint.dirty_exec()) {
+      const BitTaint t = taint.scalar64(operand::exec);
+      if ((t.undefined & a.global) != 0)
+        say_undefined(step, t.undefined_from, std::countr_zero(t.undefined & a.global), "decides whether this is stored",
+                      1);
+    }
+  }
+
+  /// Lanes of which the bytes that go to memory in register k of the data are tainted at all.
+  static u64 stored_lanes(const WaveTaint& taint, const Step& step, const Registers& r, unsigned k) {
+    const Access& a = *step.access;
+    const LaneTaint& t = taint.row(r.first + k);
+    u64 mask = ~u64{0};
+    if (a.shape.bytes == 1 || a.shape.bytes == 2) {
+      const bool high = info(step.instruction.op).name.find("d16_hi") != std::string_view::npos;
+      mask = t.undefined[high ? 2 : 0] | (a.shape.bytes == 2 ? t.undefined[high ? 3 : 1] : 0);
+    }
+    for (u64 m = a.shortened; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      if (4 * k >= a.size[l]) mask &= ~(u64{1} << l);
+    }
+    return mask;
+  }
+
+  void remember(const Step& step, const Loaded& loaded) {
+    if (loaded.lane < 0) return;
+    sources_[{step.wave.id_in_group, step.index}] = {step.number, loaded.space, loaded.address, loaded.lane};
+  }
+
+  void load(WaveTaint& taint, const Step& step, bool dirty_registers) {
+    const Loaded loaded = memory_.load(step);
+    if (loaded.clean && !dirty_registers) return;
+    remember(step, loaded);
+    const u64 exec = step.wave.exec();
+    const Registers& dst = step.effects.vector_writes[0];
+    const LaneTaint unsure = exec_taint(taint);
+    for (unsigned d = 0; d < dst.count; ++d) {
+      LaneTaint now = taint.row(dst.first + d);
+      LaneTaint brought = d < 4 ? loaded.dword[d] : LaneTaint();
+      for (std::size_t b = 0; b < 4; ++b)
+        if ((dst.bytes >> b & 1) != 0) now.undefined[b] = (now.undefined[b] & ~exec) | (brought.undefined[b] & exec);
+      now.inexact = (dst.bytes == 0xf ? now.inexact & ~exec : now.inexact) | (brought.inexact & exec);
+      if ((brought.undefined_lanes() & exec) != 0) now.undefined_from = origin::instruction(step.index);
+      if ((brought.inexact & exec) != 0) now.inexact_from = origin::instruction(step.index);
+      now |= unsure;
+      taint.set_row(dst.first + d, now);
+    }
+  }
+  static LaneTaint exec_taint(const WaveTaint& taint) {
+    LaneTaint t;
+    if (!taint.dirty_exec()) return t;
+    const BitTaint bits = taint.scalar64(operand::exec);
+    t.all_bytes(bits.undefined);
+    t.inexact = bits.inexact;
+    t.undefined_from = bits.undefined_from;
+    t.inexact_from = bits.inexact_from;
+    return t;
+  }
+
+  void load_scalar(WaveTaint& taint, const Step& step) {
+    const Loaded loaded = memory_.load_scalar(step, scalars_);
+    remember(step, loaded);
+    for (unsigned d = 0; d < scalars_.size(); ++d) {
+      BitTaint t = scalars_[d];
+      if (t.undefined != 0) t.undefined_from = origin::instruction(step.index);
+      if (t.inexact != 0) t.inexact_from = origin::instruction(step.index);
+      if (step.instruction.dst + d < 128) taint.set_scalar32(step.instruction.dst + d, t);
+    }
+  }
+
+  Shared& shared_;
+  Workgroup& group_;
+  std::vector<WaveTaint> waves_;
+  MemoryTaint memory_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Source> sources_;  ///< by wave and instruction
+  std::vector<BitTaint> scalars_;
+};
+
+class Launch final : public LaunchObserver {
+ public:
+  Launch(const LaunchContext& launch, Colours colours)
+      : shared_{launch.view, launch.findings.report, colours, {}} {
+    const Program& program = launch.view.program;
+    shared_.plans.reserve(program.size());
+    for (std::uint32_t k = 0; k < program.size(); ++k) {
+      shared_.plans.push_back(plan_for(program.code()[k].instruction, launch.analysis.effects[k],
+                                       launch.analysis.access[k], colours));
+    }
+  }
+  std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
+    return std::make_unique<Flow>(shared_, group);
+  }
+
+ private:
+  Shared shared_;
+};
+
+}  // namespace
+
+std::unique_ptr<LaunchObserver> follow_data(const LaunchContext& launch, Colours colours) {
+  return std::make_unique<Launch>(launch, colours);
+}
+
+}  // namespace attest::device::sim::detect

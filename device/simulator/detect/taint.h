@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+//
+// Two things a value can be besides its bits: made of data nobody wrote, and made by an operation whose bits
+// are not the hardware's (exec/fidelity.h). Both spread alike, so one structure carries both.
+//
+// Granularity decides whether a detector is believed. A wave leaves lanes it does not use full of garbage,
+// compares them, selects around them, and packs halves of registers one after the other; none of it matters
+// as long as the garbage reaches nothing. So never-written is known per byte of each lane of a vector
+// register and per bit of a scalar register (a lane mask is a scalar: one garbage lane must not spoil the
+// other 63). Not-exact is known per lane and per scalar bit.
+//
+// Where a value came from is kept once per register: good enough to name an instruction, and free when
+// nothing is tainted.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "device/simulator/core/wave.h"
+#include "device/simulator/detect/effects.h"
+
+namespace attest::device::sim::detect {
+
+/// Where a taint entered: an instruction of the program (number + 1), or a register as it was at entry.
+using Origin = std::uint32_t;
+namespace origin {
+inline constexpr Origin none = 0;
+inline constexpr Origin vector = 0x80000000, scalar = 0xc0000000;  ///< + row, + operand code
+constexpr Origin instruction(std::uint32_t index) {
+  return index + 1;
+}
+constexpr bool is_instruction(Origin o) {
+  return o != none && o < vector;
+}
+}  // namespace origin
+
+/// Of one 32-bit value per lane: bit l of undefined[b] says that byte b of lane l was never written.
+struct LaneTaint {
+  std::array<std::uint64_t, 4> undefined{};
+  std::uint64_t inexact = 0;
+  Origin undefined_from = origin::none, inexact_from = origin::none;
+
+  [[nodiscard]] std::uint64_t undefined_lanes() const {
+    return undefined[0] | undefined[1] | undefined[2] | undefined[3];
+  }
+  [[nodiscard]] bool clean() const { return (undefined_lanes() | inexact) == 0; }
+  void all_bytes(std::uint64_t lanes_undefined) { undefined.fill(lanes_undefined); }
+  /// Takes over where the other came from, for colours that have taint there and no origin here.
+  void adopt_origins(const LaneTaint& other) {
+    if (undefined_from == origin::none && other.undefined_lanes() != 0) undefined_from = other.undefined_from;
+    if (inexact_from == origin::none && other.inexact != 0) inexact_from = other.inexact_from;
+  }
+  LaneTaint& operator|=(const LaneTaint& other) {
+    adopt_origins(other);
+    for (std::size_t b = 0; b < 4; ++b) undefined[b] |= other.undefined[b];
+    inexact |= other.inexact;
+    return *this;
+  }
+};
+
+/// Of a scalar of up to 64 bits.
+struct BitTaint {
+  std::uint64_t undefined = 0, inexact = 0;
+  Origin undefined_from = origin::none, inexact_from = origin::none;
+
+  [[nodiscard]] bool clean() const { return (undefined | inexact) == 0; }
+  void adopt_origins(const BitTaint& other) {
+    if (undefined_from == origin::none && other.undefined != 0) undefined_from = other.undefined_from;
+    if (inexact_from == origin::none && other.inexact != 0) inexact_from = other.inexact_from;
+  }
+  BitTaint& operator|=(const BitTaint& other) {
+    adopt_origins(other);
+    undefined |= other.undefined;
+    inexact |= other.inexact;
+    return *this;
+  }
+};
+
+/// The taint of one wave's registers.
+class WaveTaint {
+ public:
+  /// At entry: v0 (for all lanes), EXEC, and the SGPRs that the ABI fills hold something, nothing else does.
+  WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs);
+
+  [[nodiscard]] const LaneTaint& row(std::uint32_t number) const { return rows_[number]; }
+  void set_row(std::uint32_t number, const LaneTaint& taint) {
+    rows_[number] = taint;
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    if (taint.clean()) {
+      dirty_rows_[number / 64] &= ~bit;
+    } else {
+      dirty_rows_[number / 64] |= bit;
+    }
+  }
+  /// False: all of the rows are clean.
+  [[nodiscard]] bool dirty_rows(const Registers& r) const {
+    const std::uint32_t word = r.first / 64, shift = r.first % 64;
+    std::uint64_t bits = dirty_rows_[word] >> shift;
+    if (shift + r.count > 64) bits |= dirty_rows_[word + 1] << (64 - shift);
+    return (bits & ((std::uint64_t{1} << r.count) - 1)) != 0;
+  }
+
+  /// Scalars by operand code; scalar::scc has one bit.
+  [[nodiscard]] BitTaint scalar32(std::uint32_t code) const { return scalars_[code]; }
+  [[nodiscard]] BitTaint scalar64(std::uint32_t code) const;
+  void set_scalar32(std::uint32_t code, BitTaint taint);
+  void set_scalar64(std::uint32_t code, const BitTaint& taint);
+  [[nodiscard]] bool dirty_scalars(const std::array<std::uint64_t, 3>& mask) const {
+    return ((mask[0] & dirty_scalars_[0]) | (mask[1] & dirty_scalars_[1]) | (mask[2] & dirty_scalars_[2])) != 0;
+  }
+  [[nodiscard]] bool dirty_exec() const {
+    return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0;
+  }
+
+ private:
+  std::vector<LaneTaint> rows_;
+  std::array<BitTaint, scalar::count> scalars_;
+  std::array<std::uint64_t, 10> dirty_rows_{};
+  std::array<std::uint64_t, 3> dirty_scalars_{};
+};
+
+}  // namespace attest::device::sim::detect

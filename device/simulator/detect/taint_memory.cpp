@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "device/simulator/detect/taint_memory.h"
+
+#include <bit>
+#include <cstring>
+#include <string_view>
+
+namespace attest::device::sim::detect {
+namespace {
+
+constexpr std::uint64_t all_written = 0x0101010101010101u * note::written;
+
+bool plain(const std::uint8_t* p, std::uint32_t bytes) {
+  std::uint64_t word = all_written;
+  switch (bytes) {
+    case 16: {
+      std::uint64_t second;
+      std::memcpy(&word, p, 8);
+      std::memcpy(&second, p + 8, 8);
+      return word == all_written && second == all_written;
+    }
+    case 8:
+      std::memcpy(&word, p, 8);
+      return word == all_written;
+    case 4:
+      std::memcpy(&word, p, 4);
+      return word == all_written;
+    default:
+      for (std::uint32_t k = 0; k < bytes; ++k)
+        if (p[k] != note::written) return false;
+      return true;
+  }
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool sign_extends(std::string_view name) {
+  return contains(name, "sbyte") || contains(name, "sshort") || contains(name, "read_i8") ||
+         contains(name, "read_i16");
+}
+
+}  // namespace
+
+MemoryTaint::MemoryTaint(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves,
+                         std::uint32_t scratch_bytes)
+    : memory_(memory),
+      lds_(lds_bytes),
+      scratch_(std::size_t{waves} * lanes * scratch_bytes),
+      scratch_bytes_(scratch_bytes) {}
+
+Space MemoryTaint::space_of(const Access& access, int lane) {
+  return (access.global >> lane & 1) != 0 ? Space::global
+         : (access.lds >> lane & 1) != 0  ? Space::lds
+                                          : Space::scratch;
+}
+
+std::uint8_t* MemoryTaint::notes(const Step& step, Space space, std::uint64_t address, std::uint32_t bytes,
+                                 int lane) {
+  switch (space) {
+    case Space::lds:
+      return address + bytes <= lds_.size() ? lds_.data() + address : nullptr;
+    case Space::scratch:
+      if (address + bytes > scratch_bytes_) return nullptr;
+      return scratch_.data() +
+             (std::size_t{step.wave.id_in_group} * lanes + static_cast<std::size_t>(lane)) * scratch_bytes_ + address;
+    default:
+      if (region_ == nullptr || !region_->holds(address, bytes)) region_ = memory_.find(address);
+      if (region_ == nullptr || region_->notes == nullptr || !region_->holds(address, bytes)) return nullptr;
+      return region_->notes + (address - region_->base);
+  }
+}
+
+Loaded MemoryTaint::load(const Step& step) {
+  const Access& a = *step.access;
+  Loaded loaded;
+  const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane) {
+    const std::uint64_t bit = std::uint64_t{1} << lane;
+    for (std::uint32_t k = 0; k < bytes; ++k) {
+      LaneTaint& t = loaded.dword[(first_dword + k / 4) % 4];
+      if ((p[k] & note::written) == 0) {
+        t.undefined[k % 4] |= bit;
+        if (loaded.lane < 0) {
+          loaded.lane = lane;
+          loaded.space = space_of(a, lane);
+        }
+      }
+      if ((p[k] & note::inexact) != 0) t.inexact |= bit;
+    }
+  };
+  for (unsigned part = 0; part < a.shape.parts; ++part) {
+    for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const std::uint32_t bytes = a.bytes_of(l);
+      const std::uint64_t address = a.address[part][l];
+      const std::uint8_t* p = notes(step, space_of(a, l), address, bytes, l);
+      if (p == nullptr || plain(p, bytes)) continue;
+      loaded.clean = false;
+      const bool first = loaded.lane < 0;
+      note_lane(p, bytes, part * a.bytes / 4, l);
+      if (first && loaded.lane == l) {
+        std::uint32_t k = 0;
+        while ((p[k] & note::written) != 0) ++k;
+        loaded.address = address + k;
+      }
+    }
+  }
+  if (loaded.clean) return loaded;
+
+  LaneTaint& t = loaded.dword[0];
+  if (a.shape.bytes == 0) {  // a format: every component by any byte
+    for (int d = 1; d < 4; ++d) t |= loaded.dword[d];
+    t.all_bytes(t.undefined_lanes());
+    for (int d = 1; d < 4; ++d) loaded.dword[d] = t;
+  } else if (a.bytes < 4) {
+    if (sign_extends(info(step.instruction.op).name)) {
+      const std::uint64_t top = t.undefined[a.bytes - 1];
+      for (std::size_t k = a.bytes; k < 4; ++k) t.undefined[k] = top;
+    }
+    if (!step.effects.vector_writes.empty() && step.effects.vector_writes[0].bytes == 0xc) {
+      t.undefined[2] = t.undefined[0];
+      t.undefined[3] = t.undefined[1];
+    }
+  }
+  if (step.instruction.op == Op::ds_append || step.instruction.op == Op::ds_consume) {
+    // One counter, returned to every lane.
+    for (std::uint64_t& b : t.undefined) b = b != 0 ? ~std::uint64_t{0} : 0;
+    t.inexact = t.inexact != 0 ? ~std::uint64_t{0} : 0;
+  }
+  return loaded;
+}
+
+Loaded MemoryTaint::load_scalar(const Step& step, std::vector<BitTaint>& registers) {
+  const Access& a = *step.access;
+  Loaded loaded;
+  registers.assign(a.bytes / 4, BitTaint());
+  if (a.global == 0) return loaded;
+  const std::uint32_t bytes = a.bytes_of(0);
+  const std::uint8_t* p = notes(step, Space::global, a.address[0][0], bytes, 0);
+  if (p == nullptr || plain(p, bytes)) return loaded;
+  loaded.clean = false;
+  for (std::uint32_t k = 0; k < bytes; ++k) {
+    BitTaint& t = registers[k / 4];
+    const std::uint64_t bits = std::uint64_t{0xff} << (8 * (k % 4));
+    if ((p[k] & note::written) == 0) {
+      t.undefined |= bits;
+      if (loaded.lane < 0) {
+        loaded.lane = 0;
+        loaded.address = a.address[0][0] + k;
+      }
+    }
+    if ((p[k] & note::inexact) != 0) t.inexact |= bits;
+  }
+  return loaded;
+}
+
+void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
+  const Access& a = *step.access;
+  const Instruction& i = step.instruction;
+  const std::string_view name = info(i.op).name;
+  if (a.shape.kind == AccessKind::atomic && !contains(name, "_swap") && !contains(name, "wrxchg")) return;
+  const bool high = contains(name, "d16_hi");
+  for (unsigned part = 0; part < a.shape.parts; ++part) {
+    const std::uint16_t data = i.data[part];
+    if (data == operand::none) continue;
+    const std::uint32_t row = data - operand::vgpr0;
+    const std::uint32_t count = a.bytes == 0 ? 1 : (a.bytes + 3) / 4;
+    bool clean = true;
+    for (std::uint32_t d = 0; d < count; ++d) clean = clean && taint.row(row + d).clean();
+    for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const std::uint32_t bytes = a.bytes_of(l);
+      const Space space = space_of(a, l);
+      std::uint8_t* p = notes(step, space, a.address[part][l], bytes, l);
+      if (p == nullptr) continue;
+      if (clean) {
+        std::memset(p, note::written, bytes);
+        continue;
+      }
+      for (std::uint32_t k = 0; k < bytes; ++k) {
+        const LaneTaint& t = taint.row(row + (a.shape.bytes == 0 ? 0 : k / 4));
+        const bool undefined = (t.undefined[(high ? 2 : 0) + k % 4] >> l & 1) != 0;
+        p[k] = static_cast<std::uint8_t>((undefined && space != Space::global ? 0 : note::written) |
+                                         ((t.inexact >> l & 1) != 0 ? note::inexact : 0));
+      }
+    }
+  }
+}
+
+void MemoryTaint::load_to_lds(const Step& step) {
+  const Access& a = *step.access;
+  for (std::uint64_t m = a.dma; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    std::uint8_t* to = notes(step, Space::lds, a.address[1][l], 4, l);
+    if (to == nullptr) continue;
+    std::memset(to, note::written, 4);
+    if ((a.global >> l & 1) == 0) continue;
+    const std::uint32_t bytes = a.bytes_of(l);
+    const std::uint8_t* from = notes(step, Space::global, a.address[0][l], bytes, l);
+    if (from != nullptr) std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace attest::device::sim::detect

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// The taint of memory, byte by byte: guest memory's notes (core/memory.h) outlive the launch; LDS and scratch
+// belong to one workgroup and start never-written.
+//
+//   MemoryTaint memory(...);
+//   const Loaded loaded = memory.load(step);     // the taint of what a load brings, lane by lane
+//   memory.store(step, taint);                   // notes what a store leaves behind
+//
+// A store to guest memory leaves written bytes whatever it stored: that never-written data reached memory has
+// been said by then, once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/simulator/core/memory.h"
+#include "device/simulator/detect/access.h"
+#include "device/simulator/detect/observer.h"
+#include "device/simulator/detect/taint.h"
+
+namespace attest::device::sim::detect {
+
+struct Loaded {
+  LaneTaint dword[4];  ///< of each register that is written, without origins
+  bool clean = true;
+  // Where the first never-written byte lies.
+  Space space = Space::global;
+  std::uint64_t address = 0;
+  int lane = -1;
+};
+
+class MemoryTaint {
+ public:
+  MemoryTaint(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves, std::uint32_t scratch_bytes);
+
+  /// Of a load or of the value an atomic returns. The wave is as the instruction will find it.
+  Loaded load(const Step& step);
+  /// Of a scalar load: the SGPRs' bits, [dwords].
+  Loaded load_scalar(const Step& step, std::vector<BitTaint>& registers);
+  void store(const Step& step, const WaveTaint& taint);
+  /// A load to LDS: the notes move with the bytes.
+  void load_to_lds(const Step& step);
+
+ private:
+  /// The notes of [address, address + bytes) of a lane; nullptr: all written and exact.
+  std::uint8_t* notes(const Step& step, Space space, std::uint64_t address, std::uint32_t bytes, int lane);
+  static Space space_of(const Access& access, int lane);
+
+  Memory& memory_;
+  const Region* region_ = nullptr;
+  std::vector<std::uint8_t> lds_;
+  std::vector<std::uint8_t> scratch_;  ///< [wave][lane][byte]
+  std::uint32_t scratch_bytes_;
+};
+
+}  // namespace attest::device::sim::detect
