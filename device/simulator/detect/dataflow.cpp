@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
+#include "device/simulator/detect/hazard_at.h"
 #include "device/simulator/detect/taint_memory.h"
 #include "device/simulator/detect/taint_scalar.h"
 #include "device/simulator/detect/taint_vector.h"
@@ -27,7 +28,7 @@ struct Plan {
   Kind kind = Kind::nothing;
   bool approximate = false, masked = false;
   std::uint8_t registers = 0;
-  Registers rows[7];                ///< vector registers read or written
+  Registers rows[7];             ///< vector registers read or written
   std::array<u64, 3> scalars{};  ///< scalar registers read or written
 };
 
@@ -50,7 +51,8 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   for (const Registers& r : e.vector_writes) plan.rows[plan.registers++] = r;
   const auto add = [&](const auto& list) {
     for (const Registers& r : list)
-      for (unsigned k = 0; k < r.count; ++k) plan.scalars[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
+      for (unsigned k = 0; k < r.count; ++k)
+        plan.scalars[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
   };
   add(e.scalar_reads);
   add(e.scalar_writes);
@@ -59,8 +61,7 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
 
 /// What the workgroups of a launch share.
 struct Shared {
-  LaunchView view;
-  Report& report;
+  const LaunchContext& launch;
   Colours colours;
   std::vector<Plan> plans;
 };
@@ -69,11 +70,10 @@ class Flow final : public Observer {
  public:
   Flow(Shared& shared, Workgroup& group)
       : shared_(shared),
-        group_(group),
-        memory_(shared.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes) {
+        memory_(shared.launch.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes) {
     waves_.reserve(group.wave_count);
     for (std::uint32_t n = 0; n < group.wave_count; ++n)
-      waves_.emplace_back(group.waves[n].vgpr_count, shared.view.defined_sgprs);
+      waves_.emplace_back(group.waves[n].vgpr_count, shared.launch.view.defined_sgprs);
   }
 
   bool before(const Step& step) override {
@@ -123,69 +123,42 @@ class Flow final : public Observer {
 
   // --- where taint must not arrive
 
-  std::string register_name(Origin o) const {
+  [[nodiscard]] std::string register_name(const Wave& wave, Origin o) const {
     const std::uint32_t number = o & 0xffff;
-    if ((o & origin::scalar) == origin::scalar) {
-      if (number == operand::vcc || number == operand::vcc + 1u) return "vcc";
-      if (number == operand::m0) return "m0";
-      if (number == scalar::scc) return "scc";
-      return fmt::format("s{}", number);
-    }
-    const std::uint32_t accum = group_.waves[0].accum_offset;
-    return number < accum ? fmt::format("v{}", number) : fmt::format("a{}", number - accum);
+    return (o & origin::scalar) == origin::scalar ? scalar_name(number) : vector_name(wave, number);
   }
 
   void say_undefined(const Step& step, Origin from, int lane, const char* what, std::uint32_t rank) {
     if (!shared_.colours.undefined) return;
-    Hazard h = hazard(step, Detector::uninitialised, from, lane);
-    if (!shared_.report.fresh(h.kernel, h.detector, h.at.pc, h.with.pc)) return;
+    const std::uint32_t with = origin::is_instruction(from) ? from - 1 : no_index;
+    if (!is_new(shared_.launch, Detector::uninitialised, step, with)) return;
+    Hazard h = hazard_at(shared_.launch, Detector::uninitialised, step, with);
     h.rank = rank;
-    describe_site(h.at, step.index);
+    h.lane = lane;
     std::string subject = "data that nobody wrote";
-    if (origin::is_instruction(from)) {
-      const auto found = sources_.find({step.wave.id_in_group, from - 1});
-      if (found != sources_.end()) {
-        const Source& source = found->second;
-        h.distance = static_cast<std::int64_t>(step.number - source.number);
-        if (lane < 0) h.lane = source.lane;
-        place(h, source);
-        subject = fmt::format("never-written {}", h.buffer);
-      }
-      describe_site(h.with, from - 1);
-    } else if (from != origin::none) {
-      subject = fmt::format("{}, never written,", register_name(from));
+    if (const auto found = sources_.find({step.wave.id_in_group, with}); found != sources_.end()) {
+      const Source& source = found->second;
+      h.distance = static_cast<std::int64_t>(step.number - source.number);
+      if (lane < 0) h.lane = source.lane;
+      place(h, source);
+      subject = "never-written " + h.buffer;
+    } else if (with == no_index && from != origin::none) {
+      subject = register_name(step.wave, from) + ", never written,";
     }
     h.message = fmt::format("{} {}", subject, what);
-    shared_.report.add(std::move(h));
+    shared_.launch.findings.report.add(std::move(h));
   }
 
   void say_inexact(const Step& step, Origin from, int lane, const char* what) {
     if (!shared_.colours.inexact) return;
-    Hazard h = hazard(step, Detector::fidelity, from, lane);
-    if (!shared_.report.fresh(h.kernel, h.detector, h.at.pc, h.with.pc)) return;
+    const std::uint32_t with = origin::is_instruction(from) ? from - 1 : no_index;
+    if (!is_new(shared_.launch, Detector::fidelity, step, with)) return;
+    Hazard h = hazard_at(shared_.launch, Detector::fidelity, step, with);
     h.severity = Severity::advisory;
-    describe_site(h.at, step.index);
-    if (origin::is_instruction(from)) describe_site(h.with, from - 1);
-    h.message = fmt::format("a result that is not bit-exact {}", what);
-    shared_.report.add(std::move(h));
-  }
-
-  Hazard hazard(const Step& step, Detector detector, Origin from, int lane) const {
-    Hazard h;
-    h.detector = detector;
-    h.kernel = shared_.view.kernel.kernel.name;
-    h.at.pc = pc(step.index);
-    if (origin::is_instruction(from)) h.with.pc = pc(from - 1);
-    std::copy(std::begin(group_.id), std::end(group_.id), h.workgroup);
-    h.wave = static_cast<int>(step.wave.id_in_group);
     h.lane = lane;
-    h.trip = step.trip;
-    return h;
+    h.message = fmt::format("a result that is not bit-exact {}", what);
+    shared_.launch.findings.report.add(std::move(h));
   }
-  [[nodiscard]] u64 pc(std::uint32_t index) const {
-    return shared_.view.program.address_of(index) - shared_.view.kernel.image_base;
-  }
-  void describe_site(Site& at, std::uint32_t index) const { at = site(shared_.view, index); }
 
   void place(Hazard& h, const Source& source) const {
     h.offset = source.address;
@@ -193,7 +166,7 @@ class Flow final : public Observer {
       h.buffer = "LDS";
     } else if (source.space == Space::scratch) {
       h.buffer = "scratch";
-    } else if (const Region* region = shared_.view.memory.find(source.address); region != nullptr) {
+    } else if (const Region* region = shared_.launch.view.memory.find(source.address); region != nullptr) {
       h.buffer = region->name;
       h.offset = source.address - region->base;
     } else {
@@ -203,8 +176,8 @@ class Flow final : public Observer {
 
   /// A vector register in the lanes of `mask`. What has been said is clean from then on, so that one cause
   /// is said once.
-  void sink(WaveTaint& taint, const Step& step, std::uint32_t row, u64 mask, const char* what, std::uint32_t rank,
-            bool inexact_matters) {
+  void sink(WaveTaint& taint, const Step& step, std::uint32_t row, u64 mask, const char* what,
+            std::uint32_t rank, bool inexact_matters) {
     LaneTaint t = taint.row(row);
     const u64 undefined = t.undefined_lanes() & mask;
     if (undefined != 0) {
@@ -274,7 +247,8 @@ class Flow final : public Observer {
     if (a.shape.scalar) return load_scalar(taint, step);
     if (a.shape.lds_dma) return memory_.load_to_lds(step);
     if (a.reads() && !step.effects.vector_writes.empty() &&
-        (a.shape.kind != AccessKind::atomic || step.instruction.encoding == Encoding::ds || step.instruction.sc0)) {
+        (a.shape.kind != AccessKind::atomic || step.instruction.encoding == Encoding::ds ||
+         step.instruction.sc0)) {
       load(taint, step, dirty_registers);
     }
     if (a.writes()) memory_.store(step, taint);
@@ -307,8 +281,8 @@ class Flow final : public Observer {
     if (a.writes() && (a.global & exec) != 0 && taint.dirty_exec()) {
       const BitTaint t = taint.scalar64(operand::exec);
       if ((t.undefined & a.global) != 0)
-        say_undefined(step, t.undefined_from, std::countr_zero(t.undefined & a.global), "decides whether this is stored",
-                      1);
+        say_undefined(step, t.undefined_from, std::countr_zero(t.undefined & a.global),
+                      "decides whether this is stored", 1);
     }
   }
 
@@ -344,7 +318,8 @@ class Flow final : public Observer {
       LaneTaint now = taint.row(dst.first + d);
       LaneTaint brought = d < 4 ? loaded.dword[d] : LaneTaint();
       for (std::size_t b = 0; b < 4; ++b)
-        if ((dst.bytes >> b & 1) != 0) now.undefined[b] = (now.undefined[b] & ~exec) | (brought.undefined[b] & exec);
+        if ((dst.bytes >> b & 1) != 0)
+          now.undefined[b] = (now.undefined[b] & ~exec) | (brought.undefined[b] & exec);
       now.inexact = (dst.bytes == 0xf ? now.inexact & ~exec : now.inexact) | (brought.inexact & exec);
       if ((brought.undefined_lanes() & exec) != 0) now.undefined_from = origin::instruction(step.index);
       if ((brought.inexact & exec) != 0) now.inexact_from = origin::instruction(step.index);
@@ -375,7 +350,6 @@ class Flow final : public Observer {
   }
 
   Shared& shared_;
-  Workgroup& group_;
   std::vector<WaveTaint> waves_;
   MemoryTaint memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Source> sources_;  ///< by wave and instruction
@@ -384,8 +358,7 @@ class Flow final : public Observer {
 
 class Launch final : public LaunchObserver {
  public:
-  Launch(const LaunchContext& launch, Colours colours)
-      : shared_{launch.view, launch.findings.report, colours, {}} {
+  Launch(const LaunchContext& launch, Colours colours) : shared_{launch, colours, {}} {
     const Program& program = launch.view.program;
     shared_.plans.reserve(program.size());
     for (std::uint32_t k = 0; k < program.size(); ++k) {

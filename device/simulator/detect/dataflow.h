@@ -7,8 +7,8 @@
 //                   happens, or is stored to memory that outlives the kernel. Moving it about is no hazard:
 //                   compilers do.
 //   fidelity        a result that is not bit-exact (exec/fidelity.h) becomes an address or decides a branch.
-//                   What it decides may go the other way on hardware, so the run says little about it. That it
-//                   is stored is the oracle's business.
+//                   What it decides may go the other way on hardware, so the run says little about it. That
+//                   it is stored is the oracle's business.
 //
 // v_rcp_iflag_f32 is left out: LLVM emits it to divide integers, followed by the steps that make the quotient
 // exact whatever the last bit was (AMDGPUCodeGenPrepare.cpp, expandDivRem32).

@@ -16,7 +16,7 @@
 namespace attest::device::sim::detect {
 
 struct LaneMap {
-  static constexpr std::int8_t zero = -1;  ///< the lane gets 0
+  static constexpr std::int8_t zero = -1;   ///< the lane gets 0
   static constexpr std::int8_t keeps = -2;  ///< the lane is not written
 
   std::array<std::int8_t, lanes> from;  ///< a lane number, zero, or keeps

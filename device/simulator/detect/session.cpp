@@ -8,8 +8,10 @@
 #include "device/simulator/core/dispatch.h"
 #include "device/simulator/detect/barriers.h"
 #include "device/simulator/detect/clipped.h"
+#include "device/simulator/detect/dataflow.h"
 #include "device/simulator/detect/global_race.h"
 #include "device/simulator/detect/lds_race.h"
+#include "device/simulator/detect/ledger.h"
 #include "device/simulator/detect/wait_states.h"
 #include "device/simulator/detect/waits.h"
 
@@ -92,7 +94,8 @@ nlohmann::json to_json(const Findings& findings) {
           {"clipped",
            {{"loads", findings.clipped.loads},
             {"stores", findings.clipped.stores},
-            {"atomics", findings.clipped.atomics}}}};
+            {"atomics", findings.clipped.atomics}}},
+          {"fidelity", ledger_json(findings.executed)}};
 }
 
 Session::Session() = default;
@@ -118,6 +121,9 @@ void Session::begin(const LaunchView& view) {
   if (chosen_.has(Detector::waits)) observers_.push_back(check_waits(*launch_));
   if (chosen_.has(Detector::wait_states)) observers_.push_back(check_wait_states(*launch_));
   if (chosen_.has(Detector::barrier)) observers_.push_back(check_barriers(*launch_));
+  const Colours colours{chosen_.has(Detector::uninitialised), chosen_.has(Detector::fidelity)};
+  if (colours.undefined || colours.inexact) observers_.push_back(follow_data(*launch_, colours));
+  if (chosen_.has(Detector::fidelity)) observers_.push_back(keep_ledger(*launch_));
   if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
 }
 

@@ -42,6 +42,7 @@ struct Clipped {
 struct Findings {
   Report report;
   Clipped clipped;
+  std::map<Op, std::uint64_t> executed;  ///< with Detector::fidelity: wave instructions by operation
 };
 
 nlohmann::json to_json(const Findings& findings);

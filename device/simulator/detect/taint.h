@@ -107,11 +107,10 @@ class WaveTaint {
   void set_scalar32(std::uint32_t code, BitTaint taint);
   void set_scalar64(std::uint32_t code, const BitTaint& taint);
   [[nodiscard]] bool dirty_scalars(const std::array<std::uint64_t, 3>& mask) const {
-    return ((mask[0] & dirty_scalars_[0]) | (mask[1] & dirty_scalars_[1]) | (mask[2] & dirty_scalars_[2])) != 0;
+    return ((mask[0] & dirty_scalars_[0]) | (mask[1] & dirty_scalars_[1]) | (mask[2] & dirty_scalars_[2])) !=
+           0;
   }
-  [[nodiscard]] bool dirty_exec() const {
-    return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0;
-  }
+  [[nodiscard]] bool dirty_exec() const { return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0; }
 
  private:
   std::vector<LaneTaint> rows_;

@@ -64,7 +64,8 @@ std::uint8_t* MemoryTaint::notes(const Step& step, Space space, std::uint64_t ad
     case Space::scratch:
       if (address + bytes > scratch_bytes_) return nullptr;
       return scratch_.data() +
-             (std::size_t{step.wave.id_in_group} * lanes + static_cast<std::size_t>(lane)) * scratch_bytes_ + address;
+             (std::size_t{step.wave.id_in_group} * lanes + static_cast<std::size_t>(lane)) * scratch_bytes_ +
+             address;
     default:
       if (region_ == nullptr || !region_->holds(address, bytes)) region_ = memory_.find(address);
       if (region_ == nullptr || region_->notes == nullptr || !region_->holds(address, bytes)) return nullptr;

@@ -25,8 +25,7 @@ BitTaint per_colour(const Source& a, const Source& b, F&& combine) {
   result.undefined = combine(a.taint.undefined, b.taint.undefined);
   result.inexact = combine(a.taint.inexact, b.taint.inexact);
   if (result.undefined != 0) {
-    result.undefined_from =
-        a.taint.undefined != 0 ? a.taint.undefined_from : b.taint.undefined_from;
+    result.undefined_from = a.taint.undefined != 0 ? a.taint.undefined_from : b.taint.undefined_from;
   }
   if (result.inexact != 0)
     result.inexact_from = a.taint.inexact != 0 ? a.taint.inexact_from : b.taint.inexact_from;
@@ -164,10 +163,11 @@ class Transfer {
       case Op::s_cmpk_lg_i32:
       case Op::s_cmpk_eq_u32:
       case Op::s_cmpk_lg_u32:
-        return equality(source(0), {static_cast<std::uint32_t>(i_.op == Op::s_cmpk_eq_u32 || i_.op == Op::s_cmpk_lg_u32
-                                                                   ? i_.imm & 0xffff
-                                                                   : i_.imm),
-                                    BitTaint()});
+        return equality(
+            source(0),
+            {static_cast<std::uint32_t>(
+                 i_.op == Op::s_cmpk_eq_u32 || i_.op == Op::s_cmpk_lg_u32 ? i_.imm & 0xffff : i_.imm),
+             BitTaint()});
       case Op::s_bitcmp0_b32:
       case Op::s_bitcmp1_b32:
         return bit_test(31);
@@ -223,9 +223,7 @@ class Transfer {
     }
     return result;
   }
-  [[nodiscard]] Source exec() const {
-    return {step_.wave.exec(), taint_.scalar64(operand::exec)};
-  }
+  [[nodiscard]] Source exec() const { return {step_.wave.exec(), taint_.scalar64(operand::exec)}; }
   [[nodiscard]] BitTaint old_dst() const {
     return dwords(op_.dst) == 2 ? taint_.scalar64(i_.dst) : taint_.scalar32(i_.dst);
   }
@@ -238,9 +236,9 @@ class Transfer {
     taint_.set_scalar32(code, t);
   }
   void write_scc(bool undefined, bool inexact, const BitTaint& like) {
-    taint_.set_scalar32(scalar::scc, {undefined ? 1u : 0u, inexact ? 1u : 0u,
-                                      undefined ? like.undefined_from : origin::none,
-                                      inexact ? like.inexact_from : origin::none});
+    taint_.set_scalar32(
+        scalar::scc, {undefined ? 1u : 0u, inexact ? 1u : 0u, undefined ? like.undefined_from : origin::none,
+                      inexact ? like.inexact_from : origin::none});
   }
   /// The destination, and scc where the operation sets it to something about all bits.
   void write_dst(const BitTaint& t) {
@@ -337,7 +335,9 @@ class Transfer {
     const BitTaint a = source(0).taint, b = source(1).taint;
     BitTaint t = a;
     t |= b;
-    const auto join = [&](u64 x, u64 y) { return (x >> low_from & 0xffff) | (y >> high_from & 0xffff) << 16; };
+    const auto join = [&](u64 x, u64 y) {
+      return (x >> low_from & 0xffff) | (y >> high_from & 0xffff) << 16;
+    };
     t.undefined = join(a.undefined, b.undefined);
     t.inexact = join(a.inexact, b.inexact);
     write(i_.dst, t, 32);

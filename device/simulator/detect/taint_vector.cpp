@@ -144,12 +144,11 @@ class Transfer {
     return {};
   }
   [[nodiscard]] BitTaint scalar_source(int s) const { return scalar_taint(i_.src[s]); }
-  [[nodiscard]] std::uint32_t scalar_value(int s) const {
-    return sim::scalar::read32<true>(wave_, i_, s);
-  }
+  [[nodiscard]] std::uint32_t scalar_value(int s) const { return sim::scalar::read32<true>(wave_, i_, s); }
   /// The value of source s when it is the same in all lanes and untainted.
   [[nodiscard]] std::optional<std::uint32_t> constant(int s) const {
-    if (is_row(i_.src[s]) || i_.src[s] == operand::none || i_.extension == Extension::sdwa) return std::nullopt;
+    if (is_row(i_.src[s]) || i_.src[s] == operand::none || i_.extension == Extension::sdwa)
+      return std::nullopt;
     if (!scalar_source(s).clean()) return std::nullopt;
     return scalar_value(s);
   }
@@ -278,7 +277,8 @@ class Transfer {
         if (const auto n = constant(0)) return shift64(1, static_cast<int>(*n & 63), d);
         return every_source();
       case Op::v_lshl_or_b32:
-        if (const auto n = constant(1)) return either(left32(source(0), static_cast<int>(*n & 31)), source(2));
+        if (const auto n = constant(1))
+          return either(left32(source(0), static_cast<int>(*n & 31)), source(2));
         return every_source();
       case Op::v_lshl_add_u32:
         if (const auto n = constant(1))
@@ -323,7 +323,8 @@ class Transfer {
       case Op::v_cvt_f32_ubyte2:
       case Op::v_cvt_f32_ubyte3: {
         LaneTaint t = source(0);
-        t.all_bytes(t.undefined[static_cast<std::size_t>(i_.op) - static_cast<std::size_t>(Op::v_cvt_f32_ubyte0)]);
+        t.all_bytes(
+            t.undefined[static_cast<std::size_t>(i_.op) - static_cast<std::size_t>(Op::v_cvt_f32_ubyte0)]);
         return t;
       }
       case Op::v_cvt_f32_fp8:
@@ -382,8 +383,8 @@ class Transfer {
   [[nodiscard]] LaneTaint chosen() const {
     const std::uint16_t code = i_.src[2] == operand::none ? std::uint16_t{operand::vcc} : i_.src[2];
     const u64 mask = code < 128 ? wave_.s64(code) : 0;
-    const LaneTaint if_clear = source(0), if_set = source(1), condition = lanes_of(
-        code < 128 ? taint_.scalar64(code) : BitTaint());
+    const LaneTaint if_clear = source(0), if_set = source(1),
+                    condition = lanes_of(code < 128 ? taint_.scalar64(code) : BitTaint());
     LaneTaint t;
     for (std::size_t b = 0; b < 4; ++b)
       t.undefined[b] = (mask & if_set.undefined[b]) | (~mask & if_clear.undefined[b]);
@@ -480,7 +481,8 @@ class Transfer {
   [[nodiscard]] LaneTaint aligned() const {
     const auto amount = constant(2);
     if (!amount) return every_source();
-    const int n = i_.op == Op::v_alignbit_b32 ? static_cast<int>(*amount & 31) : 8 * static_cast<int>(*amount & 3);
+    const int n =
+        i_.op == Op::v_alignbit_b32 ? static_cast<int>(*amount & 31) : 8 * static_cast<int>(*amount & 3);
     const LaneTaint high = source(0), low = source(1);
     std::array<u64, 8> bytes;
     for (std::size_t k = 0; k < 4; ++k) bytes[k] = low.undefined[k], bytes[k + 4] = high.undefined[k];
@@ -506,8 +508,7 @@ class Transfer {
 
   [[nodiscard]] bool packed16() const {
     return i_.encoding == Encoding::vop3p && dwords(op_.dst) == 1 &&
-           (op_.src[0] == Slot::v2b16 || op_.src[0] == Slot::v2f16) &&
-           op_.name.starts_with("v_pk_");
+           (op_.src[0] == Slot::v2b16 || op_.src[0] == Slot::v2f16) && op_.name.starts_with("v_pk_");
   }
   [[nodiscard]] LaneTaint packed_halves() const {
     LaneTaint low, high;
@@ -564,7 +565,8 @@ class Transfer {
       if (t.inexact == 0) result.inexact_from = origin::instruction(step_.index);
     }
     for (std::size_t b = 0; b < 4; ++b) {
-      if ((bytes >> b & 1) != 0) now.undefined[b] = (now.undefined[b] & ~writes_) | (result.undefined[b] & writes_);
+      if ((bytes >> b & 1) != 0)
+        now.undefined[b] = (now.undefined[b] & ~writes_) | (result.undefined[b] & writes_);
     }
     now.inexact = bytes == 0xf ? (now.inexact & ~writes_) | (result.inexact & writes_)
                                : now.inexact | (result.inexact & writes_);
@@ -633,14 +635,15 @@ class Transfer {
     const unsigned count = dwords(op_.dst);
     for (unsigned d = 0; d < count; ++d) {
       const bool accumulates_dst = op_.has(op_flag::reads_dst);
-      result[d] = accumulates_dst         ? taint_.row(dst_row(d))
-                  : is_row(i_.src[2])     ? source(2, d)
-                  : i_.src[2] < 128       ? source(2, 0)
-                                          : LaneTaint();
+      result[d] = accumulates_dst     ? taint_.row(dst_row(d))
+                  : is_row(i_.src[2]) ? source(2, d)
+                  : i_.src[2] < 128   ? source(2, 0)
+                                      : LaneTaint();
       if (form.sparse) result[d] |= smeared(source(2));  // the indices
       result[d] = smeared(result[d]);
       LaneTaint element = spread;
-      if (spread.undefined_lanes() != 0) element.all_bytes(elements(form, d, a.undefined_lanes(), b.undefined_lanes()));
+      if (spread.undefined_lanes() != 0)
+        element.all_bytes(elements(form, d, a.undefined_lanes(), b.undefined_lanes()));
       if (spread.inexact != 0) element.inexact = elements(form, d, a.inexact, b.inexact);
       result[d] |= element;
     }

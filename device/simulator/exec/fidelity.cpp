@@ -53,6 +53,9 @@ Fidelity fidelity(Op op) {
     case Op::v_cvt_norm_i16_f16:
     case Op::v_cvt_norm_u16_f16:
       return {Exactness::unverified, 0, "the rounding of these conversions is not documented"};
+    case Op::s_memtime:
+    case Op::s_memrealtime:
+      return {Exactness::unverified, 0, "time is made up from the number of instructions"};
     case Op::v_screen_partition_4se_b32:
     case Op::s_endpgm_ordered_ps_done:
       return {Exactness::not_modelled, 0, "graphics only"};

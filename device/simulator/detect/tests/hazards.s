@@ -245,6 +245,12 @@ pair lds_reuse, 1024
   .if \fault
   ds_write_b32 v3, v0
   .else
+  v_cmp_eq_u32 vcc, 0, v0
+  s_and_saveexec_b64 s[16:17], vcc
+  ds_write_b32 v3, v3
+  s_mov_b64 exec, s[16:17]
+  s_waitcnt lgkmcnt(0)
+  s_barrier
   ds_add_u32 v3, v0
   .endif
   s_waitcnt lgkmcnt(0)

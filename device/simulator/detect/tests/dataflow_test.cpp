@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// Never-written and not bit-exact data: kernels in which it gets where it matters (dataflow.s), each caught
+// by name, and the same kernels mended, in which the same garbage lies about and reaches nothing.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "device/simulator/core/module.h"
+#include "device/simulator/detect/session.h"
+
+namespace attest::device::sim::detect {
+namespace {
+
+std::vector<std::byte> file_bytes(const char* path) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  REQUIRE(in);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
+  in.seekg(0);
+  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
+}
+
+struct Fixture {
+  explicit Fixture(const char* path = ATTEST_DATAFLOW_KERNELS) : module(memory, file_bytes(path)) {
+    settings.watch = &session;
+    memory.keep_notes(true);
+    DetectorSet set;
+    set.add(Detector::uninitialised);
+    set.add(Detector::fidelity);
+    session.choose(set);
+  }
+
+  std::vector<Hazard> run(const std::string& name, std::uint32_t blocks = 1, std::uint32_t threads = 64) {
+    const std::uint64_t out = memory.allocate(4096, "out").value();
+    const std::uint64_t in = memory.allocate(4096, "in").value();
+    memory.mark(in, 4096, true);
+    const std::uint64_t block[2] = {out, in};
+    Launch launch;
+    launch.blocks[0] = blocks;
+    launch.threads[0] = threads;
+    launch.kernarg = std::as_bytes(std::span(block));
+    const LoadedKernel* kernel = module.kernel(name);
+    INFO(name);
+    REQUIRE(kernel != nullptr);
+    dispatcher.run(*kernel, launch, memory, settings);
+    memory.release(out);
+    memory.release(in);
+    findings = session.take();
+    return findings.report.ranked();
+  }
+
+  Memory memory{0};
+  LoadedModule module;
+  Dispatcher dispatcher;
+  Settings settings;
+  Session session;
+  Findings findings;
+};
+
+struct Planted {
+  const char* name;
+  Detector detector;
+  const char *with, *at;  ///< how the two instructions begin; with "": none, a register at entry
+  const char* says;
+  int lane;
+};
+
+constexpr Detector undefined = Detector::uninitialised, inexact = Detector::fidelity;
+
+const Planted planted[] = {
+    {"register_stored", undefined, "", "global_store_dword", "v5, never written, is stored", 0},
+    {"register_address", undefined, "", "global_load_dword", "v5, never written, is an address", 0},
+    {"register_bytes", undefined, "", "global_store_dword", "v2, never written, is stored", 0},
+    {"register_halves", undefined, "", "global_store_dword", "v2, never written, is stored", 0},
+    {"register_lanes", undefined, "", "global_store_dword", "v5, never written, is stored", 32},
+    {"register_selected", undefined, "", "global_store_dword", "v5, never written, is stored", 32},
+    {"register_neighbour", undefined, "", "global_store_dword", "v5, never written, is stored", 30},
+    {"register_permuted", undefined, "", "global_store_dword", "v5, never written, is stored", 0},
+    {"register_matrix", undefined, "", "global_store_dword", "v10, never written, is stored", 3},
+    {"scalar_branch", undefined, "", "s_cbranch_scc1", "s20, never written, decides a branch", -1},
+    {"scalar_memory", undefined, "s_load_dword s20", "s_cbranch_scc1", "never-written out decides a branch",
+     0},
+    {"mask_branch", undefined, "", "s_cbranch_vccz", "v5, never written, decides a branch", 0},
+    {"mask_store", undefined, "", "global_store_dword", "v5, never written, decides whether this is stored",
+     0},
+    {"scalar_spilled", undefined, "", "s_cbranch_scc1", "v9, never written, decides a branch", -1},
+    {"memory_global", undefined, "global_load_dword v2", "global_store_dword", "never-written out is stored",
+     0},
+    {"memory_own", undefined, "global_load_dword v2", "global_store_dword", "never-written out is stored", 0},
+    {"memory_lds", undefined, "ds_read_b32", "global_store_dword", "never-written LDS is stored", 0},
+    {"memory_through", undefined, "ds_read2_b32", "global_store_dword", "never-written LDS is stored", 0},
+    {"memory_scratch", undefined, "scratch_load_dword", "global_store_dword",
+     "never-written scratch is stored", 0},
+    {"memory_dma", undefined, "ds_read_b32", "global_store_dword", "never-written LDS is stored", 0},
+    {"memory_clipped", undefined, "buffer_load_dword", "global_store_dword", "never-written out is stored",
+     0},
+    {"inexact_address", inexact, "v_exp_f32", "global_load_dword", "not bit-exact is an address", 0},
+    {"inexact_branch", inexact, "v_exp_f32", "s_cbranch_vccz", "not bit-exact decides a branch", 0},
+    {"inexact_through", inexact, "ds_read_b32", "s_cbranch_scc1", "not bit-exact decides a branch", -1},
+};
+
+}  // namespace
+
+TEST_CASE("data that nobody wrote, and results that are not bit-exact, are caught where they matter") {
+  Fixture f;
+  for (const Planted& p : planted) {
+    const std::vector<Hazard> hazards = f.run(std::string(p.name) + "_bad");
+    std::string lines;
+    for (const Hazard& h : hazards) lines += h.line() + "\n";
+    INFO(p.name << ":\n" << lines);
+    CHECK(hazards.size() == 1);
+    if (hazards.empty()) continue;
+    const Hazard& h = hazards[0];
+    CHECK(h.detector == p.detector);
+    CHECK(h.severity == (p.detector == undefined ? Severity::hard : Severity::advisory));
+    CHECK(h.at.disassembly.starts_with(p.at));
+    CHECK(h.with.disassembly.starts_with(p.with));
+    CHECK(h.with.disassembly.empty() == (*p.with == '\0'));
+    CHECK(h.message.find(p.says) != std::string::npos);
+    CHECK(h.lane == p.lane);
+  }
+}
+
+TEST_CASE("the mended kernels are silent") {
+  Fixture f;
+  for (const Planted& p : planted) {
+    for (const Hazard& h : f.run(std::string(p.name) + "_good")) FAIL_CHECK(h.line());
+  }
+}
+
+TEST_CASE("where never-written memory was read is part of the report") {
+  Fixture f;
+  const std::vector<Hazard> hazards = f.run("memory_global_bad");
+  REQUIRE(hazards.size() == 1);
+  CHECK(hazards[0].buffer == "out");
+  CHECK(hazards[0].offset == 256);
+  CHECK(hazards[0].distance == 2);
+  CHECK(hazards[0].trip == 0);
+  CHECK(hazards[0].wave == 0);
+  CHECK(hazards[0].count == 1);
+}
+
+TEST_CASE("detectors that are not chosen say nothing") {
+  Fixture f;
+  DetectorSet only;
+  only.add(inexact);
+  f.session.choose(only);
+  CHECK(f.run("register_stored_bad").empty());
+  only = DetectorSet();
+  only.add(undefined);
+  f.session.choose(only);
+  CHECK(f.run("inexact_branch_bad").empty());
+  CHECK(f.findings.executed.empty());
+}
+
+TEST_CASE("the ledger counts what was executed") {
+  Fixture f;
+  f.run("inexact_branch_bad", 3, 128);
+  CHECK(f.findings.executed.at(Op::v_exp_f32) == 6);
+  CHECK(f.findings.executed.at(Op::s_endpgm) == 6);
+  const nlohmann::json ledger = to_json(f.findings)["fidelity"];
+  REQUIRE(ledger.size() == f.findings.executed.size());
+  CHECK(ledger[0]["op"] == "v_exp_f32");
+  CHECK(ledger[0]["exactness"] == "approximate");
+  CHECK(ledger[0]["ulp"] == 1);
+  CHECK(ledger[0]["count"] == 6);
+  CHECK(ledger[1]["exactness"] == "exact");
+}
+
+}  // namespace attest::device::sim::detect
