@@ -244,7 +244,11 @@ class Flow final : public Observer {
   void access(WaveTaint& taint, const Step& step, bool dirty_registers) {
     const Access& a = *step.access;
     if (dirty_registers) check(taint, step);
-    if (a.shape.scalar) return load_scalar(taint, step);
+    if (a.shape.scalar) {
+      if (a.writes()) memory_.store_scalar(step);
+      if (a.reads() && step.instruction.dst != operand::none) load_scalar(taint, step);
+      return;
+    }
     if (a.shape.lds_dma) return memory_.load_to_lds(step);
     if (a.reads() && !step.effects.vector_writes.empty() &&
         (a.shape.kind != AccessKind::atomic || step.instruction.encoding == Encoding::ds ||
@@ -263,9 +267,11 @@ class Flow final : public Observer {
     if (exec == 0) return;
     for (const Registers& r : step.effects.scalar_reads) {
       if (r.first == operand::exec) continue;
+      const bool stored = a.shape.scalar && a.writes() && r.first == i.data[0];
       for (unsigned k = 0; k < r.count; ++k)
         if (r.first + k < 128)
-          sink_scalar(taint, step, r.first + k, r.first + k == operand::m0 ? 0xffffu : 0xffffffffu, address);
+          sink_scalar(taint, step, r.first + k, r.first + k == operand::m0 ? 0xffffu : 0xffffffffu,
+                      stored ? "is stored" : address);
     }
     if (a.shape.scalar) return;
     for (const Registers& r : step.effects.vector_reads) {

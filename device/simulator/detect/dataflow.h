@@ -10,6 +10,10 @@
 //                   What it decides may go the other way on hardware, so the run says little about it. That
 //                   it is stored is the oracle's business.
 //
+// A comparison of two floats decides by more than their last bits when one of them is 0, infinite or NaN, or
+// when they differ by more than one part in 1024; then its outcome counts as exact. (Sums that cancel defy
+// this: the difference of two close not-exact values may have any sign.)
+//
 // v_rcp_iflag_f32 is left out: LLVM emits it to divide integers, followed by the steps that make the quotient
 // exact whatever the last bit was (AMDGPUCodeGenPrepare.cpp, expandDivRem32).
 #pragma once

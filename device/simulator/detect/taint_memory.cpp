@@ -189,6 +189,13 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
   }
 }
 
+void MemoryTaint::store_scalar(const Step& step) {
+  const Access& a = *step.access;
+  if (a.global == 0) return;
+  std::uint8_t* p = notes(step, Space::global, a.address[0][0], a.bytes_of(0), 0);
+  if (p != nullptr) std::memset(p, note::written, a.bytes_of(0));
+}
+
 void MemoryTaint::load_to_lds(const Step& step) {
   const Access& a = *step.access;
   for (std::uint64_t m = a.dma; m != 0; m &= m - 1) {

@@ -39,6 +39,7 @@ class MemoryTaint {
   /// Of a scalar load: the SGPRs' bits, [dwords].
   Loaded load_scalar(const Step& step, std::vector<BitTaint>& registers);
   void store(const Step& step, const WaveTaint& taint);
+  void store_scalar(const Step& step);
   /// A load to LDS: the notes move with the bytes.
   void load_to_lds(const Step& step);
 

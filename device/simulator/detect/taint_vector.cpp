@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 
 #include "device/simulator/detect/lane_map.h"
@@ -359,6 +360,11 @@ class Transfer {
         return source(static_cast<int>(d), (d == 0 ? i_.op_sel >> 0 : i_.op_sel >> 1) & 1);
       case Op::v_lshl_add_u64:
         return every_source_up_to(d);
+      case Op::v_mad_u64_u32:
+      case Op::v_mad_i64_i32:
+        // The low half is a sum of low halves; programs use it alone with garbage in the upper half of src2.
+        if (d == 0) return upwards(either(either(source(0), source(1)), source(2)));
+        return every_source();
       case Op::v_pk_fma_f32:
       case Op::v_pk_mul_f32:
       case Op::v_pk_add_f32: {
@@ -586,11 +592,36 @@ class Transfer {
   }
 
   void compare() {
-    const LaneTaint t = every_source();
+    LaneTaint t = every_source();
+    if (t.inexact != 0) t.inexact &= ~clear_cut(t.inexact & writes_);
     const std::uint16_t target = i_.dst == operand::none ? std::uint16_t{operand::vcc} : i_.dst;
     const bool also_exec = op_.has(op_flag::writes_exec);
     write_mask(target, t);
     if (also_exec && target < 128) taint_.set_scalar64(operand::exec, taint_.scalar64(target));
+  }
+
+  /// Lanes of `mask` whose comparison comes out the same whatever the last bits of its operands are.
+  [[nodiscard]] u64 clear_cut(u64 mask) const {
+    const bool plain = i_.extension == Extension::none && op_.name.ends_with("_f32");
+    if (!plain) return 0;
+    if (op_.name.find("_class_") != std::string_view::npos || i_.op == Op::v_cmp_u_f32 ||
+        i_.op == Op::v_cmp_o_f32) {
+      return mask;
+    }
+    u64 clear = 0;
+    for (u64 m = mask; m != 0; m &= m - 1) {
+      const int l = std::countr_zero(m);
+      const float a = float_operand(0, l), b = float_operand(1, l);
+      const bool special = !std::isfinite(a) || !std::isfinite(b) || a == 0 || b == 0;
+      if (special || std::fabs(a - b) > 0x1p-10F * std::max(std::fabs(a), std::fabs(b))) clear |= u64{1} << l;
+    }
+    return clear;
+  }
+  [[nodiscard]] float float_operand(int s, int lane) const {
+    std::uint32_t bits = is_row(i_.src[s]) ? wave_.v(i_.src[s] - operand::vgpr0)[lane] : scalar_value(s);
+    if ((i_.abs >> s & 1) != 0) bits &= 0x7fffffffu;
+    if ((i_.neg >> s & 1) != 0) bits ^= 0x80000000u;
+    return std::bit_cast<float>(bits);
   }
 
   void read_lane(int lane) {

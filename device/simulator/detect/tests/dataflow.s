@@ -385,16 +385,44 @@ pair inexact_address
   v_exp_f32 v3, v2
   s_nop 0
   .if \fault
-  v_cmp_lt_f32 vcc, 1.0, v3
+  v_cmp_eq_f32 vcc, 1.0, v3
   .else
-  v_cmp_lt_f32 vcc, 1.0, v2
+  v_cmp_eq_f32 vcc, 1.0, v2
   .endif
   s_nop 4
+  s_and_b64 vcc, vcc, 1
   s_cbranch_vccz .Lend\@
   store v3
 .Lend\@:
 .endm
 pair inexact_branch
+
+// exp2(0) and 1 may differ by the last bit, exp2(3) and 1 may not.
+.macro inexact_close fault
+  .if \fault
+  v_mov_b32 v2, 0
+  .else
+  v_mov_b32 v2, 0x40400000
+  .endif
+  v_exp_f32 v3, v2
+  s_nop 0
+  v_cmp_lt_f32 vcc, 1.0, v3
+  s_nop 4
+  s_cbranch_vccz .Lend\@
+  store v3
+.Lend\@:
+.endm
+pair inexact_close
+
+// The low half of a 64-bit sum does not see garbage in the upper half of what is added.
+.macro register_wide fault
+  .if \fault == 0
+  v_mov_b32 v4, 3
+  .endif
+  v_mad_u64_u32 v[2:3], s[8:9], v0, v0, v[4:5]
+  store v2
+.endm
+pair register_wide
 
 // Through LDS and a reduction.
 .macro inexact_through fault

@@ -100,6 +100,8 @@ const Planted planted[] = {
      0},
     {"inexact_address", inexact, "v_exp_f32", "global_load_dword", "not bit-exact is an address", 0},
     {"inexact_branch", inexact, "v_exp_f32", "s_cbranch_vccz", "not bit-exact decides a branch", 0},
+    {"inexact_close", inexact, "v_exp_f32", "s_cbranch_vccz", "not bit-exact decides a branch", 0},
+    {"register_wide", undefined, "", "global_store_dword", "v4, never written, is stored", 0},
     {"inexact_through", inexact, "ds_read_b32", "s_cbranch_scc1", "not bit-exact decides a branch", -1},
 };
 
