@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 
@@ -13,8 +14,10 @@
 #include "device/kernel.h"
 #include "fuzz/allocation.h"
 #include "fuzz/build_info.h"
+#include "fuzz/pool.h"
 #include "fuzz/run_folder.h"
 #include "fuzz/selection.h"
+#include "fuzz/usage_error.h"
 #include "fuzz/verbs.h"
 #include "fuzz/worker.h"
 
@@ -58,10 +61,12 @@ int run(int argc, char** argv) {
       "--kernel", fuzz.kernels,
       "Kernel to test, as attest kernels names it, or aiter for all of AITER's (repeatable)");
   fuzz_verb->add_option("--op", fuzz.op, "Test every faultless kernel of this op");
-  fuzz_verb->add_option("--cases", fuzz.cases, "Cases per kernel")
-      ->capture_default_str()
+  fuzz_verb
+      ->add_option("--cases", fuzz.cases,
+                   "Fresh cases per kernel [1000; with --seconds: until they are over]")
       ->check(CLI::PositiveNumber);
-  fuzz_verb->add_option("--seconds", fuzz.seconds, "Stop, cleanly, after so long");
+  fuzz_verb->add_option("--seconds", fuzz.seconds, "Stop, cleanly, after so long")
+      ->check(CLI::PositiveNumber);
   fuzz_verb->add_option("--seed", fuzz.seed, "Case k of a campaign is a function of (seed, k)")
       ->capture_default_str();
   fuzz_verb->add_option("--jobs", fuzz.jobs, "Worker processes; 0 = one per core")
@@ -74,11 +79,39 @@ int run(int argc, char** argv) {
       ->capture_default_str();
   fuzz_verb->add_option("--max-shrunk", fuzz.max_shrunk, "Findings per kernel that are shrunk")
       ->capture_default_str();
+  fuzz_verb
+      ->add_option("--shrink-seconds", fuzz.shrink_seconds,
+                   "With --seconds: how much longer shrinking may take; the best so far is kept")
+      ->capture_default_str();
   fuzz_verb->add_flag("--stop-on-finding", fuzz.stop_on_finding, "Leave a kernel after its first finding");
+  fuzz_verb
+      ->add_option("--worker-memory", fuzz.memory_mib,
+                   "MiB a worker may hold before it is killed: a crash verdict; 0 = any")
+      ->capture_default_str();
+  fuzz_verb->add_option("--corpus", fuzz.corpus, "Case files, or folders of them, to run first (repeatable)");
+  fuzz_verb->add_option(
+      "--regressions", fuzz.regressions,
+      "Failure files, or folders of them, to run next: the last run's failures (repeatable)");
+  fuzz_verb->add_option("--shard", fuzz.shard,
+                        "INDEX/COUNT: do only this part, the index from 0 [by BUILDKITE_PARALLEL_JOB, "
+                        "SLURM_ARRAY_TASK_ID, GTEST_SHARD_INDEX or TEST_SHARD_INDEX, else all]");
   fuzz_verb->add_option("--out", fuzz.out, "Run folder [attest-runs/<next number>]");
+  CLI::Option* resume = fuzz_verb->add_option(
+      "--resume", fuzz.resume,
+      "Go on with the run in this folder, with its own options: nothing is lost or done again");
   fuzz_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
   fuzz_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
   add_device_options(*fuzz_verb, common);
+  for (CLI::Option* other : fuzz_verb->get_options())
+    if (other != resume && other->get_name() != "--help" && other->get_name() != "--jobs" &&
+        other->get_name() != "--json" && other->get_name() != "--quiet" && other->get_name() != "--aiter-hsa")
+      resume->excludes(other);
+
+  MergeOptions merge;
+  CLI::App* merge_verb = app.add_subcommand("merge", "Join the run folders of all shards of a campaign");
+  merge_verb->add_option("folder", merge.folders, "Run folders, one per shard")->required();
+  merge_verb->add_option("-o,--out", merge.out, "Folder for the joined run [attest-runs/<next number>]");
+  merge_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
 
   ReplayOptions replay;
   CLI::App* replay_verb = app.add_subcommand("replay", "Run case files, failure files or SEED:NUMBER again");
@@ -142,6 +175,7 @@ int run(int argc, char** argv) {
     ::setenv("ATTEST_AITER_HSA", std::filesystem::absolute(common.aiter_hsa).c_str(), 1);
 
   if (fuzz_verb->parsed()) return verb_fuzz(common, fuzz);
+  if (merge_verb->parsed()) return verb_merge(common, merge);
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);
   if (kernels_verb->parsed()) return verb_kernels(common);
@@ -153,6 +187,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   keep_freed_memory();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is an error to report, not a death
   try {
     return run(argc, argv);
   } catch (const UsageError& error) {

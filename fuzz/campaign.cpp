@@ -4,240 +4,447 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
 
 #include "fuzz/build_info.h"
-#include "fuzz/generate.h"
-#include "fuzz/shrink.h"
+#include "fuzz/interrupt.h"
 
 namespace attest::fuzz {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How often a finding repeats, and what it says of itself when it does.
-struct Confirmation {
-  int same = 1, runs = 1;
+struct Item {
+  std::uint64_t index = 0, number = 0;
+  std::string source, file, kernel;
+  cases::Case c;
+
+  [[nodiscard]] Json event(const char* what) const {
+    Json json = {{"event", what}, {"item", index}, {"source", source}};
+    if (source == "fresh")
+      json["number"] = number;
+    else
+      json["file"] = file;
+    json["kernel"] = kernel;
+    json["id"] = cases::case_id(c);
+    return json;
+  }
 };
 
-Confirmation confirm(Pool& pool, const std::string& kernel, const cases::Case& c,
-                     const std::string& signature, const Evaluation& first, int times) {
-  Confirmation result;
-  int asked = 0;
-  pool.run(
-      [&]() -> std::optional<Pool::Task> {
-        if (asked == times) return std::nullopt;
-        ++asked;
-        return Pool::Task{kernel, c};
-      },
-      [&](std::size_t, const Evaluation& e) {
-        ++result.runs;
-        if (signature_of(kernel, c, e.verdict) == signature && e.output_digest == first.output_digest)
-          ++result.same;
-        return true;
-      });
-  return result;
-}
-
-class KernelCampaign {
+class Campaign {
  public:
-  KernelCampaign(const CampaignOptions& options, std::string kernel, Pool& pool, RunFolder& folder,
-                 Progress& progress, Summary& summary, Clock::time_point start)
-      : options_(options),
-        kernel_(std::move(kernel)),
-        pool_(pool),
-        folder_(folder),
-        progress_(progress),
-        summary_(summary),
-        start_(start) {}
+  Campaign(const CampaignOptions& options, Pool& pool, RunFolder& folder, Progress& progress)
+      : options_(options), pool_(pool), folder_(folder), progress_(progress), cases_(*this) {}
 
-  void run() {
-    std::uint64_t number = 0;
-    while (number < options_.cases && !out_of_time()) {
-      const std::uint64_t first = number;
-      std::uint64_t asked = first;
-      std::optional<Fresh> fresh;
-      pool_.run([&]() { return ask(asked); },
-                [&](std::size_t index, Evaluation e) {
-                  number = first + index + 1;
-                  fresh = take(first + index, std::move(e));
-                  return !fresh;
-                },
-                [&] { show(number); });
-      if (!fresh) continue;
-      pursue(*fresh);
-      if (options_.stop_on_finding) break;
+  void begin() {
+    emit({{"event", "run"},
+          {"schema", record_schema},
+          {"attest", build_info()},
+          {"jobs", pool_.jobs()},
+          {"options", to_json(options_)}});
+    folder_.flush();
+  }
+
+  void take_up() {
+    Json last;
+    read_events(folder_.path(), [&](const Json& event) {
+      summary_.apply(event);
+      if (event.at("event") == "verdict" && event.at("source") == "fresh") last = event;
+    });
+    if (summary_.complete) {  // killed while it wrote the summary, perhaps
+      for (const Finding& f : summary_.findings) write_failure(f);
+      folder_.write("summary.json", summary_.json(folder_.path()));
+      return;
     }
+    if (!last.is_null()) {
+      const auto kernel = last.at("kernel").get<std::string>();
+      const auto number = last.at("number").get<std::uint64_t>();
+      if (cases::case_id(campaign_case(kernel, options_.seed, number)) != last.at("id").get<std::string>())
+        throw RunFolderError(
+            fmt::format("{}: was made by a build that makes another case {} of seed {}; start a new run",
+                        folder_.path(), number, options_.seed),
+            2);
+    }
+    before_ = summary_.seconds;
+    emit({{"event", "resume"}, {"t", now()}, {"attest", build_info()}, {"jobs", pool_.jobs()}});
+    // Killed between a verdict and what follows from it.
+    if (const auto missed = summary_.unmade_finding()) make_finding(*missed);
+    for (Finding& f : summary_.findings) {
+      if (options_.stop_on_finding) stopped_.insert(f.kernel);
+      write_failure(f);
+      if (!f.done) pursue(f);
+    }
+  }
+
+  Summary run() {
+    if (summary_.complete) return std::move(summary_);
+    streams_.insert(streams_.begin(), &cases_);
+    pool_.on_incident([this](const Json& incident) {
+      Json event = {{"event", "worker"}, {"t", now()}};
+      event.update(incident);
+      emit(event);
+    });
+    try {
+      pool_.run(streams_, [this] { show(); });
+    } catch (const PoolError&) {
+      end(false);
+      throw;
+    }
+    const bool cut = interrupted() && !(cases_.exhausted() && all_done());
+    if (!cut)
+      for (const auto& pursuit : pursuits_) pursuit->close();
+    end(!cut);
+    return std::move(summary_);
   }
 
  private:
-  struct Fresh {
-    std::uint64_t number;
-    cases::Case c;
-    Evaluation evaluation;
-    std::string signature;
-  };
-
-  [[nodiscard]] bool out_of_time() const {
-    return options_.seconds && Clock::now() - start_ >= *options_.seconds;
-  }
-
-  std::optional<Pool::Task> ask(std::uint64_t& number) {
-    if (number >= options_.cases || out_of_time()) return std::nullopt;
-    cases::Case c = case_for(kernel_, options_.seed, number);
-    folder_.append({{"event", "start"}, {"number", number}, {"kernel", kernel_}, {"id", cases::case_id(c)}});
-    ++number;
-    return Pool::Task{kernel_, std::move(c)};
-  }
-
-  std::optional<Fresh> take(std::uint64_t number, Evaluation e) {
-    ++summary_.cases;
-    ++summary_.verdicts[oracle::name(e.verdict.kind)];
-    cases::Case c = case_for(kernel_, options_.seed, number);
-    const std::string signature = signature_of(kernel_, c, e.verdict);
-    Json event = {{"event", "verdict"},
-                  {"number", number},
-                  {"kernel", kernel_},
-                  {"id", cases::case_id(c)},
-                  {"evaluation", to_json(e)}};
-    if (!signature.empty()) event["signature"] = signature;
-    folder_.append(event);
-    if (signature.empty()) return std::nullopt;
-    for (Finding& known : summary_.findings)
-      if (known.signature == signature) {
-        ++known.count;
+  /// Files, then fresh cases.
+  class Cases final : public Pool::Stream {
+   public:
+    explicit Cases(Campaign& campaign) : campaign_(campaign) {}
+    std::optional<Pool::Task> next() override {
+      if (interrupted() || campaign_.out_of_time()) return std::nullopt;
+      while (!window_.empty() && campaign_.stopped_.count(window_.front().kernel) != 0) window_.pop_front();
+      if (window_.empty()) campaign_.open_window(window_);
+      if (window_.empty()) {
+        exhausted_ = true;
         return std::nullopt;
       }
-    return Fresh{number, std::move(c), std::move(e), signature};
-  }
-
-  void pursue(const Fresh& fresh) {
-    folder_.append({{"event", "finding"},
-                    {"number", fresh.number},
-                    {"signature", fresh.signature},
-                    {"id", cases::case_id(fresh.c)}});
-    progress_.say(fmt::format("case {}: {}", fresh.number, fresh.signature));
-
-    ShrinkResult small{.c = fresh.c, .evaluation = fresh.evaluation};
-    const Confirmation repeat =
-        confirm(pool_, kernel_, fresh.c, fresh.signature, fresh.evaluation, options_.confirmations);
-    Finding finding{.signature = fresh.signature,
-                    .kernel = kernel_,
-                    .diagnosis = fresh.evaluation.verdict.diagnosis,
-                    .file = {},
-                    .reproduce = {},
-                    .verdict = {},
-                    .minimised = {},
-                    .first_number = fresh.number,
-                    .count = 1};
-    if (repeat.same < repeat.runs) {
-      small.evaluation.verdict.kind = oracle::VerdictKind::flaky;
-      small.evaluation.verdict.detail = fmt::format("{} of {} runs agree; first: {}", repeat.same,
-                                                    repeat.runs, small.evaluation.verdict.detail);
-    } else if (shrunk_ < options_.max_shrunk) {
-      ++shrunk_;
-      small = shrink(pool_, kernel_, fresh.signature, fresh.c, fresh.evaluation, options_.shrink_budget,
-                     [&](const ShrinkResult& best) {
-                       progress_.update(fmt::format("{}: shrinking, {} tried, {} taken", kernel_,
-                                                    best.evaluations, best.steps));
-                     });
-      finding.shrunk = true;
+      under_way_.push_back(std::move(window_.front()));
+      window_.pop_front();
+      return Pool::Task{under_way_.back().kernel, under_way_.back().c};
     }
-    finding.verdict = small.evaluation.verdict;
-    finding.minimised = small.c;
-    finding.file = fmt::format("failures/{}.json", cases::case_id(small.c));
-    finding.reproduce = fmt::format("attest replay {}/{}", folder_.path(), finding.file);
-    folder_.append({{"event", "shrunk"},
-                    {"signature", fresh.signature},
-                    {"id", cases::case_id(small.c)},
-                    {"evaluations", small.evaluations},
-                    {"steps", small.steps},
-                    {"minimal", small.minimal}});
-    folder_.write(finding.file, {{"schema", record_schema},
-                                 {"signature", fresh.signature},
-                                 {"kernel", kernel_},
-                                 {"device", options_.device},
-                                 {"arch", options_.arch},
-                                 {"diagnosis", finding.diagnosis},
-                                 {"reproduce", finding.reproduce},
-                                 {"found", {{"seed", options_.seed}, {"number", fresh.number}}},
-                                 {"repeats", {{"same", repeat.same}, {"runs", repeat.runs}}},
-                                 {"original", to_json(fresh.c)},
-                                 {"minimised", to_json(small.c)},
-                                 {"verdict", to_json(small.evaluation.verdict)},
-                                 {"output_digest", small.evaluation.output_digest}});
-    summary_.findings.push_back(std::move(finding));
+    void take(std::size_t, Evaluation evaluation) override {
+      const Item item = std::move(under_way_.front());
+      under_way_.pop_front();
+      if (campaign_.stopped_.count(item.kernel) == 0) campaign_.judge(item, evaluation);
+    }
+    [[nodiscard]] bool exhausted() const { return exhausted_; }
+
+   private:
+    Campaign& campaign_;
+    std::deque<Item> window_;     ///< on the disk, not launched
+    std::deque<Item> under_way_;  ///< launched, in order
+    bool exhausted_ = false;
+  };
+
+  /// Confirms a finding, then makes it small.
+  class Pursuit final : public Pool::Stream {
+   public:
+    Pursuit(Campaign& campaign, std::string signature)
+        : campaign_(campaign), signature_(std::move(signature)) {
+      if (finding().confirmed) descend();
+    }
+    std::optional<Pool::Task> next() override {
+      if (interrupted() || campaign_.out_of_shrink_time()) return std::nullopt;
+      const Finding& f = finding();
+      if (f.done) return std::nullopt;
+      if (!f.confirmed) {
+        if (asked_ == campaign_.options_.confirmations) return std::nullopt;
+        ++asked_;
+        return Pool::Task{f.kernel, f.original};
+      }
+      return descent_ ? descent_->next() : std::nullopt;
+    }
+    void take(std::size_t index, Evaluation e) override {
+      Finding& f = finding();
+      if (f.done) return;
+      if (!f.confirmed) {
+        ++taken_;
+        if (signature_of(f.kernel, f.original, e.verdict) == f.signature &&
+            e.output_digest == f.best.evaluation.output_digest)
+          ++same_;
+        if (taken_ < campaign_.options_.confirmations) return;
+        campaign_.emit(
+            {{"event", "confirmed"}, {"signature", signature_}, {"same", same_ + 1}, {"runs", taken_ + 1}});
+        confirmed_by_ = index + 1;
+        descend();
+        return;
+      }
+      if (descent_ && descent_->take(index - confirmed_by_, std::move(e))) {
+        const ShrinkResult& best = descent_->best();
+        campaign_.emit({{"event", "smaller"},
+                        {"signature", signature_},
+                        {"evaluations", best.evaluations},
+                        {"steps", best.steps},
+                        {"case", to_json(best.c)},
+                        {"evaluation", to_json(best.evaluation)}});
+        campaign_.write_failure(finding());
+      }
+      if (descent_ && descent_->finished()) close();
+    }
+    /// The finding stays as it is.
+    void close() {
+      const Finding& f = finding();
+      if (f.done) return;
+      const ShrinkResult& best = descent_ ? descent_->best() : f.best;
+      campaign_.emit({{"event", "shrunk"},
+                      {"signature", signature_},
+                      {"id", cases::case_id(best.c)},
+                      {"evaluations", best.evaluations},
+                      {"steps", best.steps},
+                      {"minimal", best.minimal}});
+      campaign_.write_failure(finding());
+    }
+
+   private:
+    Finding& finding() { return *campaign_.summary_.find(signature_); }
+    void descend() {
+      const Finding& f = finding();
+      if (!f.flaky() && campaign_.may_shrink(f))
+        descent_.emplace(f.kernel, signature_, f.best, campaign_.options_.shrink_budget);
+      if (!descent_ || descent_->finished()) close();
+    }
+
+    Campaign& campaign_;
+    std::string signature_;
+    int asked_ = 0, taken_ = 0, same_ = 0;
+    std::size_t confirmed_by_ = 0;  ///< tasks that were confirmations
+    std::optional<Descent> descent_;
+  };
+
+  [[nodiscard]] double now() const {
+    const double since = std::chrono::duration<double>(Clock::now() - start_).count();
+    return static_cast<double>(static_cast<std::int64_t>((before_ + since) * 1e3)) / 1e3;
+  }
+  [[nodiscard]] bool out_of_time() const {
+    return options_.seconds && now() >= static_cast<double>(options_.seconds->count());
+  }
+  [[nodiscard]] bool out_of_shrink_time() const {
+    return options_.seconds &&
+           now() >= static_cast<double>((*options_.seconds + options_.shrink_seconds).count());
+  }
+  [[nodiscard]] bool all_done() const {
+    return std::all_of(summary_.findings.begin(), summary_.findings.end(),
+                       [](const Finding& f) { return f.done; });
   }
 
-  void show(std::uint64_t number) {
-    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-    std::string left;
+  void emit(const Json& event) {
+    folder_.append(event);
+    summary_.apply(event);
+  }
+
+  /// Among the first `max_shrunk` findings of its kernel.
+  [[nodiscard]] bool may_shrink(const Finding& f) const {
+    const auto earlier =
+        std::count_if(summary_.findings.begin(), summary_.findings.end(),
+                      [&](const Finding& g) { return g.kernel == f.kernel && g.item < f.item; });
+    return static_cast<std::size_t>(earlier) < options_.max_shrunk;
+  }
+
+  /// The next cases of this shard, written down before any of them is launched.
+  void open_window(std::deque<Item>& window) {
+    const std::size_t size = options_.device == "sim" ? 64 : 1;
+    const std::uint64_t files = options_.files.size(), kernels = options_.kernels.size();
+    next_ = std::max(next_, summary_.next_item);
+    std::vector<Json> starts;
+    for (; window.size() < size; ++next_) {
+      Item item;
+      item.index = next_;
+      if (next_ < files) {
+        if (!options_.shard.has(next_)) continue;
+        const FileCase& f = options_.files[next_];
+        item.source = f.source;
+        item.file = f.file;
+        item.kernel = f.kernel;
+        item.c = f.c;
+      } else {
+        item.number = (next_ - files) / kernels;
+        if (item.number >= options_.cases) break;
+        if (!options_.shard.has(item.number)) continue;
+        item.source = "fresh";
+        item.kernel = options_.kernels[(next_ - files) % kernels];
+        if (stopped_.count(item.kernel) != 0) {
+          if (stopped_.size() == kernels) break;
+          continue;
+        }
+        item.c = campaign_case(item.kernel, options_.seed, item.number);
+      }
+      Json start = item.event("start");
+      start["case"] = to_json(item.c);
+      starts.push_back(std::move(start));
+      window.push_back(std::move(item));
+    }
+    if (starts.empty()) return;
+    folder_.append(starts);
+    folder_.flush();
+    for (const Json& start : starts) summary_.apply(start);
+  }
+
+  void judge(const Item& item, const Evaluation& e) {
+    const std::string signature = signature_of(item.kernel, item.c, e.verdict);
+    Json event = item.event("verdict");
+    event["t"] = now();
+    event["evaluation"] = to_json(e);
+    bool fresh = false;
+    if (!signature.empty()) {
+      event["signature"] = signature;
+      std::optional<std::string> excuse;
+      if (options_.excuse) excuse = options_.excuse(item.source, item.file, item.kernel, item.c, signature);
+      if (excuse) event["excuse"] = *excuse;
+      fresh = !excuse && !summary_.has_seen(signature);
+    }
+    emit(event);
+    if (options_.observe) options_.observe(event);
+    if (fresh) make_finding(event);
+  }
+
+  /// @param verdict the event of the first case of its signature, the last one applied
+  void make_finding(const Json& verdict) {
+    Json event = {{"event", "finding"}};
+    for (const char* key : {"item", "source", "number", "file", "kernel", "signature", "id", "t"})
+      if (verdict.contains(key)) event[key] = verdict.at(key);
+    emit(event);
+    folder_.flush();
+    Finding& f = summary_.findings.back();
+    if (options_.stop_on_finding) stopped_.insert(f.kernel);
+    write_failure(f);
+    progress_.say(fmt::format(
+        "{}: {}", f.source == "fresh" ? fmt::format("case {}", f.first_number) : f.first_file, f.signature));
+    pursue(f);
+  }
+
+  void pursue(const Finding& f) {
+    pursuits_.push_back(std::make_unique<Pursuit>(*this, f.signature));
+    streams_.push_back(pursuits_.back().get());
+  }
+
+  void write_failure(const Finding& f) { folder_.write(f.file(), summary_.failure_file(f, folder_.path())); }
+
+  void end(bool complete) {
+    summary_.complete = complete;
+    summary_.seconds = now();
+    const Json json = summary_.json(folder_.path());
+    emit({{"event", "end"}, {"t", summary_.seconds}, {"complete", complete}, {"summary", json}});
+    folder_.flush();
+    folder_.write("summary.json", json);
+  }
+
+  void show() {
+    const double seconds = now();
+    const double rate =
+        static_cast<double>(summary_.cases - cases_before()) / std::max(seconds - before_, 1e-3);
+    const std::uint64_t in_all = in_shard();
+    std::string left = "?";
     if (options_.seconds)
-      left = fmt::format(", {:.0f} s left",
-                         std::max(0.0, static_cast<double>(options_.seconds->count()) - seconds));
+      left = fmt::format("{:.0f} s", std::max(0.0, static_cast<double>(options_.seconds->count()) - seconds));
+    else if (rate > 0)
+      left = fmt::format("{:.0f} s", static_cast<double>(in_all - std::min(in_all, summary_.cases)) / rate);
+    const auto shrinking = std::count_if(summary_.findings.begin(), summary_.findings.end(),
+                                         [](const Finding& f) { return !f.done; });
+    const auto [covered, reachable] = summary_.pairs();
     progress_.update(fmt::format(
-        "{}: {}/{} cases, {:.0f} cases/s, {} findings{}", kernel_, number, options_.cases,
-        static_cast<double>(summary_.cases) / std::max(seconds, 1e-3), summary_.findings.size(), left));
+        "{}{} cases, {:.0f} cases/s, {:.0f} % of pairs, {} findings{}, {} left", summary_.cases,
+        options_.cases == unlimited ? "" : fmt::format("/{}", in_all), rate,
+        reachable == 0 ? 0.0 : 100.0 * static_cast<double>(covered) / static_cast<double>(reachable),
+        summary_.findings.size(), shrinking == 0 ? "" : fmt::format(" ({} being shrunk)", shrinking), left));
+  }
+  std::uint64_t cases_before() {
+    if (!cases_before_) cases_before_ = summary_.cases;
+    return *cases_before_;
+  }
+  [[nodiscard]] std::uint64_t in_shard() const {
+    const auto part = [&](std::uint64_t n) {
+      return n / options_.shard.count + (n % options_.shard.count > options_.shard.index ? 1 : 0);
+    };
+    return part(options_.files.size()) + part(options_.cases) * options_.kernels.size();
   }
 
   const CampaignOptions& options_;
-  std::string kernel_;
   Pool& pool_;
   RunFolder& folder_;
   Progress& progress_;
-  Summary& summary_;
-  Clock::time_point start_;
-  std::size_t shrunk_ = 0;
+  Summary summary_;
+  Clock::time_point start_ = Clock::now();
+  double before_ = 0;  ///< seconds spent before this process
+  std::optional<std::uint64_t> cases_before_;
+  std::uint64_t next_ = 0;         ///< item
+  std::set<std::string> stopped_;  ///< kernels
+  Cases cases_;
+  std::vector<std::unique_ptr<Pursuit>> pursuits_;
+  std::vector<Pool::Stream*> streams_;
 };
 
 }  // namespace
 
-std::uint64_t Summary::tested() const {
-  std::uint64_t sum = cases;
-  for (const auto kind : {oracle::VerdictKind::unsupported, oracle::VerdictKind::mistrusted,
-                          oracle::VerdictKind::harness_error})
-    if (const auto it = verdicts.find(oracle::name(kind)); it != verdicts.end()) sum -= it->second;
-  return sum;
+Json to_json(const CampaignOptions& options) {
+  Json files = Json::array();
+  for (const FileCase& f : options.files)
+    files.push_back(
+        {{"source", f.source}, {"file", f.file}, {"kernel", f.kernel}, {"id", cases::case_id(f.c)}});
+  return {{"kernels", options.kernels},
+          {"device", options.device},
+          {"arch", options.arch},
+          {"seed", options.seed},
+          {"cases", options.cases},
+          {"seconds", options.seconds ? Json(options.seconds->count()) : Json(nullptr)},
+          {"shrink_seconds", options.shrink_seconds.count()},
+          {"shrink_budget", options.shrink_budget},
+          {"max_shrunk", options.max_shrunk},
+          {"confirmations", options.confirmations},
+          {"stop_on_finding", options.stop_on_finding},
+          {"deadline_seconds", options.deadline_seconds},
+          {"memory_mib", options.memory_mib},
+          {"shard", {{"index", options.shard.index}, {"count", options.shard.count}}},
+          {"files", std::move(files)}};
 }
 
-Json to_json(const Summary& summary, const CampaignOptions& options) {
-  Json findings = Json::array();
-  for (const Finding& f : summary.findings)
-    findings.push_back({{"signature", f.signature},
-                        {"kernel", f.kernel},
-                        {"diagnosis", f.diagnosis},
-                        {"case", f.file},
-                        {"reproduce", f.reproduce},
-                        {"detail", f.verdict.detail},
-                        {"first_number", f.first_number},
-                        {"count", f.count},
-                        {"shrunk", f.shrunk}});
-  Json verdicts = Json::object();
-  for (const auto& [kind, count] : summary.verdicts) verdicts[kind] = count;
-  return {{"schema", record_schema},    {"kernels", options.kernels},
-          {"device", options.device},   {"arch", options.arch},
-          {"seed", options.seed},       {"cases", summary.cases},
-          {"tested", summary.tested()}, {"verdicts", std::move(verdicts)},
-          {"seconds", summary.seconds}, {"findings", std::move(findings)}};
+CampaignOptions read_options(const std::string& folder, Json& files) {
+  struct Enough {};
+  Json first;
+  try {
+    read_events(folder, [&](const Json& event) {
+      first = event;
+      throw Enough();
+    });
+  } catch (const Enough&) {  // only the first line is of interest
+  }
+  try {
+    if (first.at("event") != "run" || first.at("schema") != record_schema)
+      throw RunFolderError(fmt::format("{}: does not begin with a run of this version", folder), 2);
+    const Json& json = first.at("options");
+    CampaignOptions options;
+    options.kernels = json.at("kernels").get<std::vector<std::string>>();
+    options.device = json.at("device").get<std::string>();
+    options.arch = json.at("arch").get<std::string>();
+    options.seed = json.at("seed").get<std::uint64_t>();
+    options.cases = json.at("cases").get<std::uint64_t>();
+    if (!json.at("seconds").is_null()) options.seconds = std::chrono::seconds(json.at("seconds").get<long>());
+    options.shrink_seconds = std::chrono::seconds(json.at("shrink_seconds").get<long>());
+    options.shrink_budget = json.at("shrink_budget").get<std::size_t>();
+    options.max_shrunk = json.at("max_shrunk").get<std::size_t>();
+    options.confirmations = json.at("confirmations").get<int>();
+    options.stop_on_finding = json.at("stop_on_finding").get<bool>();
+    options.deadline_seconds = json.at("deadline_seconds").get<std::uint64_t>();
+    options.memory_mib = json.at("memory_mib").get<std::uint64_t>();
+    options.shard = {json.at("shard").at("index").get<std::uint64_t>(),
+                     json.at("shard").at("count").get<std::uint64_t>()};
+    files = json.at("files");
+    return options;
+  } catch (const Json::exception& error) {
+    throw RunFolderError(fmt::format("{}: its run event cannot be understood: {}", folder, error.what()), 2);
+  }
 }
 
 Summary run_campaign(const CampaignOptions& options, Pool& pool, RunFolder& folder, Progress& progress) {
-  const auto start = Clock::now();
+  Campaign campaign(options, pool, folder, progress);
+  campaign.begin();
+  return campaign.run();
+}
+
+Summary resume_campaign(const CampaignOptions& options, Pool& pool, RunFolder& folder, Progress& progress) {
+  Campaign campaign(options, pool, folder, progress);
+  campaign.take_up();
+  return campaign.run();
+}
+
+Summary read_summary(const std::string& folder) {
   Summary summary;
-  folder.append({{"event", "run"},
-                 {"schema", record_schema},
-                 {"attest", build_info()},
-                 {"kernels", options.kernels},
-                 {"device", options.device},
-                 {"arch", options.arch},
-                 {"seed", options.seed},
-                 {"cases", options.cases},
-                 {"jobs", pool.jobs()}});
-  for (const std::string& kernel : options.kernels)
-    KernelCampaign(options, kernel, pool, folder, progress, summary, start).run();
-  summary.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const Json json = to_json(summary, options);
-  folder.append({{"event", "end"}, {"summary", json}});
-  folder.write("summary.json", json);
+  read_events(folder, [&](const Json& event) { summary.apply(event); });
   return summary;
 }
 

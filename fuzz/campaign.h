@@ -1,62 +1,83 @@
 // SPDX-License-Identifier: MIT
 //
-// A campaign: generated cases on kernels, findings de-duplicated by signature, shrunk, recorded.
+// A campaign: cases on kernels, findings de-duplicated by signature, confirmed, shrunk, recorded.
 //
-// Case `number` of a campaign is generate(seed, number): a pure function. Verdicts are taken in order of
-// number whatever worker gave them, so the same seed gives the same findings with any number of jobs. The
-// first case of each signature is run again `confirmations` times; if it does not repeat, the finding is
-// `flaky` (k of n), else it is shrunk.
+// The cases are numbered: first those of files (corpus, then open regressions), then fresh case `number` of
+// every kernel in turn (campaign_case in fuzz/coverage.h). All of it is a pure function of the options, so a
+// shard is every count-th of them and a campaign that was killed goes on with the next. Verdicts are taken in
+// order of item whatever worker gave them, so the same options give the same findings with any number of
+// jobs, kills and shards.
+//
+// The first case of each signature is run again `confirmations` times; if it does not repeat, the finding is
+// `flaky` (k of n), else it is shrunk. Findings are pursued beside the cases that still come, and beside each
+// other.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "fuzz/pool.h"
 #include "fuzz/progress.h"
 #include "fuzz/record.h"
 #include "fuzz/run_folder.h"
-#include "fuzz/worker.h"
+#include "fuzz/shard.h"
+#include "fuzz/summary.h"
 
 namespace attest::fuzz {
+
+/// A case that comes from a file, on one kernel.
+struct FileCase {
+  std::string source;  ///< "corpus" or "regression"
+  std::string file, kernel;
+  cases::Case c;
+};
+
+inline constexpr std::uint64_t unlimited = std::uint64_t{1} << 40U;  ///< cases: until the time is up
 
 struct CampaignOptions {
   std::vector<std::string> kernels;
   std::string device = "sim", arch = "gfx942";
   std::uint64_t seed = 0;
-  std::uint64_t cases = 1000;                   ///< per kernel
+  std::vector<FileCase> files;                  ///< run first, in this order
+  std::uint64_t cases = 1000;                   ///< fresh ones, per kernel
   std::optional<std::chrono::seconds> seconds;  ///< in all; ended cleanly between cases
-  std::size_t shrink_budget = 600;              ///< evaluations per finding
-  std::size_t max_shrunk = 8;  ///< findings per kernel that are shrunk; later ones keep their case
+  /// Seconds that shrinking may go on when the time is up; the best so far is kept.
+  std::chrono::seconds shrink_seconds{60};
+  std::size_t shrink_budget = 600;  ///< evaluations per finding
+  std::size_t max_shrunk = 8;       ///< findings per kernel that are shrunk; later ones keep their case
   int confirmations = 2;
-  bool stop_on_finding = false;  ///< go on to the next kernel after the first finding
+  bool stop_on_finding = false;  ///< no more cases for a kernel after its first finding
+  Shard shard;
+  std::uint64_t deadline_seconds = 120, memory_mib = 4096;  ///< of the workers; kept for --resume
+
+  /// Why a failure is no finding: it was expected, or is known. nullopt: it is one. A function of its
+  /// arguments; not part of the record.
+  std::function<std::optional<std::string>(const std::string& source, const std::string& file,
+                                           const std::string& kernel, const cases::Case& c,
+                                           const std::string& signature)>
+      excuse;
+  /// Told of each verdict as it is taken: its event.
+  std::function<void(const Json& verdict)> observe;
 };
 
-struct Finding {
-  std::string signature, kernel, diagnosis;
-  std::string file;       ///< relative to the run folder
-  std::string reproduce;  ///< a command line
-  oracle::Verdict verdict;
-  cases::Case minimised;
-  std::uint64_t first_number = 0, count = 0;
-  bool shrunk = false;
-};
+/// What a "run" event holds of the options; of the files: source, name, kernel and case id.
+Json to_json(const CampaignOptions& options);
+/// The options of the run in `folder`. Throws RunFolderError. @param files the files it ran, as recorded;
+/// `options.files` stays empty
+CampaignOptions read_options(const std::string& folder, Json& files);
 
-struct Summary {
-  std::uint64_t cases = 0;
-  std::map<std::string, std::uint64_t> verdicts;  ///< by name
-  double seconds = 0;
-  std::vector<Finding> findings;
-
-  /// Cases in which a kernel was really put to the test: neither unsupported nor mistrusted nor
-  /// harness_error.
-  [[nodiscard]] std::uint64_t tested() const;
-};
-
-Json to_json(const Summary& summary, const CampaignOptions& options);
-
+/// Runs a new campaign in a fresh folder.
 Summary run_campaign(const CampaignOptions& options, Pool& pool, RunFolder& folder, Progress& progress);
+
+/// Goes on with the one in `folder`, opened to resume: no verdict that it holds is taken again, no case
+/// without one is left out. Throws RunFolderError when this build makes other cases from its seed.
+Summary resume_campaign(const CampaignOptions& options, Pool& pool, RunFolder& folder, Progress& progress);
+
+/// The summary of a run as far as it got, and what its findings' files say.
+Summary read_summary(const std::string& folder);
 
 }  // namespace attest::fuzz

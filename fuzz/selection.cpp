@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
-#include "fuzz/generate.h"
+#include "fuzz/coverage.h"
 
 namespace attest::fuzz {
 namespace {
@@ -82,24 +84,42 @@ Reproduction select_case(const std::string& word, const std::string& kernel) {
     if (kernel.empty())
       throw UsageError(fmt::format("'{}': cases are drawn for a kernel; name it with --kernel", word));
     Reproduction r;
-    r.c = case_for(kernel, *seed, *number);
+    r.c = campaign_case(kernel, *seed, *number);
     return r;
   }
   return read_reproduction(word);
 }
 
-PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds) {
+int count_gpus(const std::string& topology) {
+  int gpus = 0;
+  std::error_code error;
+  for (const auto& node : std::filesystem::directory_iterator(topology, error)) {
+    std::ifstream properties(node.path() / "properties");
+    for (std::string name, value; properties >> name >> value;)
+      if (name == "simd_count" && value != "0") ++gpus;
+  }
+  return gpus;
+}
+
+PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,
+                         std::uint64_t memory_mib) {
   if (common.device != "sim" && common.device != "hip")
     throw UsageError(fmt::format("no device '{}'; there are sim and hip", common.device));
   PoolOptions options;
   options.device = common.device;
-  options.jobs = jobs > 0 ? jobs
-                 : common.device == "sim"
-                     ? static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))
-                     : 1;
+  const int here = common.device == "sim" ? static_cast<int>(std::thread::hardware_concurrency())
+                                          : count_gpus("/sys/class/kfd/kfd/topology/nodes");
+  options.jobs = jobs > 0 ? jobs : std::max(1, here);
   options.deadline = std::chrono::seconds(deadline_seconds);
+  options.memory_bytes = memory_mib << 20U;
   options.command = {common.self, "worker"};
   return options;
+}
+
+Shard select_shard(const std::string& words, std::string& from) {
+  from.clear();
+  if (!words.empty()) return parse_shard(words);
+  return shard_of_environment([](const char* name) { return std::getenv(name); }, from).value_or(Shard{});
 }
 
 }  // namespace attest::fuzz

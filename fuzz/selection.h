@@ -4,20 +4,17 @@
 // would have been accepted.
 #pragma once
 
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "device/kernel.h"
+#include "fuzz/pool.h"
 #include "fuzz/record.h"
+#include "fuzz/shard.h"
+#include "fuzz/usage_error.h"
 #include "fuzz/verbs.h"
-#include "fuzz/worker.h"
 
 namespace attest::fuzz {
-
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 /// Throws UsageError when there is no such kernel, naming the closest ones, or when it is for another arch.
 const device::Kernel& select_kernel(const std::string& name, const Common& common);
@@ -33,7 +30,17 @@ std::vector<std::string> kernels_of_contract(const std::string& contract, const 
 /// has been selected). Throws UsageError, CaseError.
 Reproduction select_case(const std::string& word, const std::string& kernel);
 
-/// Workers for `common.device`; jobs 0 = one per core. Throws PoolError, UsageError.
-PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds);
+/// Workers for `common.device`; jobs 0 = one per core on the simulator, one per GPU under HIP. Throws
+/// UsageError.
+PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,
+                         std::uint64_t memory_mib = 4096);
+
+/// GPUs that the kernel driver knows, without asking HIP: nodes of the topology with compute units.
+/// @param topology /sys/class/kfd/kfd/topology/nodes, or a likeness
+int count_gpus(const std::string& topology);
+
+/// The part of a campaign that this process does: `words` (--shard), else the launcher's environment, else
+/// all. Throws UsageError. @param from the variable that decided, else empty
+Shard select_shard(const std::string& words, std::string& from);
 
 }  // namespace attest::fuzz

@@ -2,79 +2,139 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <iostream>
 
 #include "fuzz/campaign.h"
+#include "fuzz/case_files.h"
+#include "fuzz/interrupt.h"
 #include "fuzz/selection.h"
 #include "fuzz/verbs.h"
 
 namespace attest::fuzz {
 namespace {
 
-void print_for_people(const Summary& summary, const std::string& folder) {
-  std::vector<std::string> counts;
-  for (const auto& [kind, count] : summary.verdicts) counts.push_back(fmt::format("{} {}", count, kind));
-  fmt::print("{} cases in {:.1f} s: {}\n", summary.cases, summary.seconds,
-             counts.empty() ? "none run" : fmt::format("{}", fmt::join(counts, ", ")));
-  for (const Finding& f : summary.findings) {
-    fmt::print("\n{}  {}\n", f.kernel, oracle::name(f.verdict.kind));
-    fmt::print("  diagnosis   {}\n", f.diagnosis);
-    fmt::print("  detail      {}\n", f.verdict.detail);
-    fmt::print("  first seen  case {}, {} case{} in all\n", f.first_number, f.count, f.count == 1 ? "" : "s");
-    fmt::print("  {}    {}\n", f.shrunk ? "smallest" : "as found", cases::canonical_json(f.minimised));
-    fmt::print("  reproduce   {}\n", f.reproduce);
+std::vector<std::string> kernels_of(const Common& common, const FuzzOptions& options) {
+  std::vector<std::string> kernels;
+  for (const std::string& name : options.kernels) {
+    if (name != "aiter") {
+      kernels.push_back(name);
+      continue;
+    }
+    for (std::string& kernel : kernels_of_contract(name, common)) kernels.push_back(std::move(kernel));
   }
-  fmt::print("\nrun folder {}\n", folder);
+  if (!options.op.empty())
+    for (std::string& name : kernels_of_op(options.op, common)) kernels.push_back(std::move(name));
+  if (kernels.empty()) throw UsageError("say what to test: --kernel NAME (attest kernels) or --op OP");
+  for (const std::string& name : kernels) select_kernel(name, common);
+  return kernels;
+}
+
+CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
+  CampaignOptions campaign;
+  campaign.kernels = kernels_of(common, options);
+  campaign.device = common.device;
+  campaign.arch = common.arch;
+  campaign.seed = options.seed;
+  campaign.cases = options.cases.value_or(options.seconds ? unlimited : 1000);
+  if (options.seconds) campaign.seconds = std::chrono::seconds(*options.seconds);
+  campaign.shrink_seconds = std::chrono::seconds(options.shrink_seconds);
+  campaign.shrink_budget = options.shrink_budget;
+  campaign.max_shrunk = options.max_shrunk;
+  campaign.stop_on_finding = options.stop_on_finding;
+  campaign.deadline_seconds = options.deadline_seconds;
+  campaign.memory_mib = options.memory_mib;
+  campaign.files = file_cases("corpus", options.corpus, campaign.kernels);
+  for (FileCase& c : file_cases("regression", options.regressions, campaign.kernels))
+    campaign.files.push_back(std::move(c));
+  std::string from;
+  campaign.shard = select_shard(options.shard, from);
+  if (!from.empty() && !common.quiet)
+    fmt::print(stderr, "attest: shard {}/{}, by {}\n", campaign.shard.index, campaign.shard.count, from);
+  if (campaign.shard.count > 1 && campaign.stop_on_finding)
+    throw UsageError("--stop-on-finding in a shard would depend on what the others find; leave one out");
+  return campaign;
+}
+
+/// The files that the run in `folder` recorded, read again.
+std::vector<FileCase> files_again(const Json& recorded) {
+  std::vector<FileCase> files;
+  for (const Json& entry : recorded) {
+    FileCase f{.source = entry.at("source").get<std::string>(),
+               .file = entry.at("file").get<std::string>(),
+               .kernel = entry.at("kernel").get<std::string>(),
+               .c = read_reproduction(entry.at("file").get<std::string>()).c};
+    if (cases::case_id(f.c) != entry.at("id").get<std::string>())
+      throw UsageError(
+          fmt::format("{}: holds another case than when the run began; start a new run", f.file));
+    files.push_back(std::move(f));
+  }
+  return files;
 }
 
 int exit_code_of(const Summary& summary) {
   bool harness = false;
   for (const Finding& f : summary.findings) {
-    if (f.verdict.kind != oracle::VerdictKind::harness_error) return exit_verdict;
+    if (f.verdict().kind != oracle::VerdictKind::harness_error) return exit_verdict;
     harness = true;
   }
-  if (harness) return exit_harness;
+  if (harness || !summary.complete) return exit_harness;
   return summary.tested() == 0 ? exit_nothing_tested : exit_ok;
 }
 
 }  // namespace
 
-int verb_fuzz(const Common& common, const FuzzOptions& options) {
-  CampaignOptions campaign;
-  for (const std::string& name : options.kernels) {
-    if (name != "aiter") {
-      campaign.kernels.push_back(name);
-      continue;
+int say_summary(const Common& common, const Summary& summary, const std::string& folder) {
+  if (common.json) {
+    std::cout << summary.json(folder).dump(2) << "\n";
+  } else {
+    std::vector<std::string> counts;
+    for (const auto& [kind, count] : summary.verdicts) counts.push_back(fmt::format("{} {}", count, kind));
+    fmt::print("{} cases in {:.1f} s: {}\n", summary.cases, summary.seconds,
+               counts.empty() ? "none run" : fmt::format("{}", fmt::join(counts, ", ")));
+    for (const Finding& f : summary.findings) {
+      const oracle::Verdict verdict = f.verdict();
+      const std::string first = f.source == "fresh" ? fmt::format("case {}", f.first_number) : f.first_file;
+      fmt::print("\n{}  {}\n", f.kernel, oracle::name(verdict.kind));
+      fmt::print("  diagnosis   {}\n", f.diagnosis);
+      fmt::print("  detail      {}\n", verdict.detail);
+      fmt::print("  first seen  {}, {} case{} in all\n", first, f.count, f.count == 1 ? "" : "s");
+      fmt::print("  {}    {}\n", f.shrunk ? "smallest" : "as found", cases::canonical_json(f.best.c));
+      fmt::print("  reproduce   {}\n", reproduction(f, folder));
     }
-    for (std::string& kernel : kernels_of_contract(name, common))
-      campaign.kernels.push_back(std::move(kernel));
+    const auto [covered, reachable] = summary.pairs();
+    fmt::print("\ncoverage {} of {} pairs of strata\n", covered, reachable);
+    if (summary.workers_lost > 0) fmt::print("workers lost {}\n", summary.workers_lost);
+    fmt::print("run folder {}\n", folder);
   }
-  if (!options.op.empty())
-    for (std::string& name : kernels_of_op(options.op, common)) campaign.kernels.push_back(std::move(name));
-  if (campaign.kernels.empty())
-    throw UsageError("say what to test: --kernel NAME (attest kernels) or --op OP");
-  for (const std::string& name : campaign.kernels) select_kernel(name, common);
-  campaign.device = common.device;
-  campaign.arch = common.arch;
-  campaign.seed = options.seed;
-  campaign.cases = options.cases;
-  if (options.seconds) campaign.seconds = std::chrono::seconds(*options.seconds);
-  campaign.shrink_budget = options.shrink_budget;
-  campaign.max_shrunk = options.max_shrunk;
-  campaign.stop_on_finding = options.stop_on_finding;
-
-  Pool pool(pool_options(common, options.jobs, options.deadline_seconds));
-  RunFolder folder(options.out.empty() ? next_run_path() : options.out);
-  Progress progress(common.quiet);
-  const Summary summary = run_campaign(campaign, pool, folder, progress);
-
-  if (common.json)
-    std::cout << to_json(summary, campaign).dump(2) << "\n";
-  else
-    print_for_people(summary, folder.path());
-  if (summary.tested() == 0)
+  if (!summary.complete)
+    fmt::print(stderr, "attest: interrupted; attest fuzz --resume {} goes on\n", folder);
+  else if (summary.tested() == 0)
     fmt::print(stderr, "attest: nothing was tested: every case was unsupported, mistrusted or lost\n");
   return exit_code_of(summary);
+}
+
+int verb_fuzz(const Common& common, const FuzzOptions& options) {
+  if (options.resume.empty()) {
+    const CampaignOptions campaign = new_campaign(common, options);
+    Pool pool(pool_options(common, options.jobs, campaign.deadline_seconds, campaign.memory_mib));
+    RunFolder folder(options.out.empty() ? next_run_path() : options.out);
+    Progress progress(common.quiet);
+    catch_interrupts();
+    return say_summary(common, run_campaign(campaign, pool, folder, progress), folder.path());
+  }
+  Json files;
+  CampaignOptions campaign = read_options(options.resume, files);
+  campaign.files = files_again(files);
+  Common as_recorded = common;
+  as_recorded.device = campaign.device;
+  as_recorded.arch = campaign.arch;
+  for (const std::string& name : campaign.kernels) select_kernel(name, as_recorded);
+  RunFolder folder(options.resume, RunFolder::Open::resume);
+  Pool pool(pool_options(as_recorded, options.jobs, campaign.deadline_seconds, campaign.memory_mib));
+  Progress progress(common.quiet);
+  catch_interrupts();
+  return say_summary(common, resume_campaign(campaign, pool, folder, progress), folder.path());
 }
 
 }  // namespace attest::fuzz

@@ -28,15 +28,22 @@ struct Common {
 struct FuzzOptions {
   std::vector<std::string> kernels;
   std::string op;
-  std::uint64_t cases = 1000, seed = 0;
+  std::optional<std::uint64_t> cases;  ///< per kernel; nullopt = 1000, or no end when `seconds` is set
+  std::uint64_t seed = 0;
   std::optional<std::uint64_t> seconds;
   int jobs = 0;  ///< 0 = one per core (sim) or per device (hip)
-  std::uint64_t deadline_seconds = 120;
-  std::uint64_t shrink_budget = 600, max_shrunk = 8;
+  std::uint64_t deadline_seconds = 120, memory_mib = 4096;
+  std::uint64_t shrink_budget = 600, max_shrunk = 8, shrink_seconds = 60;
   bool stop_on_finding = false;
-  std::string out;  ///< run folder; empty = attest-runs/<next number>
+  std::vector<std::string> corpus, regressions;  ///< case and failure files, or folders of them: run first
+  std::string shard;                             ///< "i/n"; empty = by the launcher's environment
+  std::string out;                               ///< run folder; empty = attest-runs/<next number>
+  std::string resume;                            ///< run folder to go on with; the options are then its own
 };
 int verb_fuzz(const Common& common, const FuzzOptions& options);
+
+/// Prints what a run says and gives its exit code. @param folder the run folder
+int say_summary(const Common& common, const class Summary& summary, const std::string& folder);
 
 struct ReplayOptions {
   std::vector<std::string> cases;    ///< case file, failure file, or SEED:NUMBER
@@ -54,6 +61,12 @@ struct ShrinkOptions {
   std::string out;  ///< where the minimised case goes; empty = stdout
 };
 int verb_shrink(const Common& common, const ShrinkOptions& options);
+
+struct MergeOptions {
+  std::vector<std::string> folders;
+  std::string out;
+};
+int verb_merge(const Common& common, const MergeOptions& options);
 
 int verb_kernels(const Common& common);
 int verb_devices(const Common& common);

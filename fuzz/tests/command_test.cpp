@@ -3,15 +3,22 @@
 // The program as its users meet it: exit codes, one-line errors, and the planted q_len defect from end to end
 // on the simulator.
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cctype>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "cases/case.h"
 #include "fuzz/record.h"
@@ -209,6 +216,199 @@ TEST_CASE("the same seed gives the same findings with one worker and with two") 
   for (Json* summary : {&one, &two})
     for (Json& finding : summary->at("findings")) finding.erase("reproduce");  // holds the folder's name
   CHECK(one.at("findings") == two.at("findings"));
+}
+
+namespace {
+
+/// A summary without what may differ between two runs of the same cases.
+Json essence(Json summary) {
+  summary.erase("seconds");
+  summary.erase("workers_lost");
+  for (Json& finding : summary.at("findings")) finding.erase("reproduce");
+  return summary;
+}
+
+/// attest in the background.
+class Background {
+ public:
+  explicit Background(std::vector<std::string> words) {
+    words.insert(words.begin(), ATTEST_PROGRAM);
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    (void)std::freopen("/dev/null", "w", stdout);
+    (void)std::freopen("/dev/null", "w", stderr);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  ~Background() { end(SIGKILL); }
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  /// Its wait status after `signal`.
+  int end(int signal) {
+    if (pid_ <= 0) return 0;
+    ::kill(pid_, signal);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+std::size_t verdicts_in(const std::string& run) {
+  const std::string text = read_file(run + "/events.jsonl");
+  std::size_t count = 0;
+  for (auto at = text.find("\"event\":\"verdict\""); at != std::string::npos;
+       at = text.find("\"event\":\"verdict\"", at + 1))
+    ++count;
+  return count;
+}
+
+void wait_for_verdicts(const std::string& run, std::size_t count) {
+  for (int i = 0; i < 6000 && verdicts_in(run) < count; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  REQUIRE(verdicts_in(run) >= count);
+}
+
+bool mentions_a_device_library(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  for (const char* library : {"hip", "hsa", "llvm", "amd_comgr"})
+    if (text.find(std::string("lib") + library) != std::string::npos ||
+        text.find(std::string(library) + "-simulator") != std::string::npos)
+      return true;
+  return false;
+}
+
+const std::vector<std::string> campaign_words = {"fuzz",    "--kernel", "attest/mla_decode+causal_off_by_one",
+                                                 "--cases", "60",       "--seed",
+                                                 "5",       "--quiet",  "--jobs",
+                                                 "2",       "--out"};
+const std::string campaign_line =
+    "fuzz --kernel attest/mla_decode+causal_off_by_one --cases 60 --seed 5 --quiet --jobs 2 --json --out ";
+
+std::vector<std::string> campaign_into(const std::string& run) {
+  std::vector<std::string> words = campaign_words;
+  words.push_back(run);
+  return words;
+}
+
+}  // namespace
+
+TEST_CASE("killed with kill -9, twice, and resumed, a run finds what an undisturbed one finds") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  const Json undisturbed = Json::parse(run_attest(campaign_line + folder.path + "/whole").out);
+  REQUIRE_FALSE(undisturbed.at("findings").empty());
+  {
+    Background first(campaign_into(run));
+    wait_for_verdicts(run, 7);
+  }
+  {
+    Background second({"fuzz", "--resume", run, "--quiet"});
+    wait_for_verdicts(run, 20);
+  }
+  const std::size_t done = verdicts_in(run);
+  CHECK(done < 60);
+  const Ran resumed = run_attest("fuzz --json --quiet --resume " + run);
+  INFO(resumed.err);
+  CHECK(resumed.code == 1);
+  CHECK(verdicts_in(run) == 60);
+  CHECK(essence(Json::parse(resumed.out)) == essence(undisturbed));
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/failures"))
+    CHECK(std::filesystem::exists(folder.path + "/whole/failures/" + entry.path().filename().string()));
+  refused(run_attest("fuzz --resume " + folder.path + "/absent"), "name the folder of a run");
+  refused(run_attest("fuzz --cases 3 --resume " + run), "excludes --resume");
+}
+
+TEST_CASE("the supervisor links and loads neither HIP nor LLVM, its workers do") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  CHECK_FALSE(mentions_a_device_library([&] {
+    CHECK(std::system(("ldd '" ATTEST_PROGRAM "' >" + folder.path + "/ldd").c_str()) == 0);
+    return read_file(folder.path + "/ldd");
+  }()));
+  Background attest(campaign_into(run));
+  wait_for_verdicts(run, 3);
+  CHECK_FALSE(mentions_a_device_library(read_file("/proc/" + std::to_string(attest.pid()) + "/maps")));
+  std::istringstream children(read_file("/proc/" + std::to_string(attest.pid()) + "/task/" +
+                                        std::to_string(attest.pid()) + "/children"));
+  std::size_t workers = 0;
+  for (std::string child; children >> child; ++workers)
+    CHECK(mentions_a_device_library(read_file("/proc/" + child + "/maps")));
+  CHECK(workers == 2);
+}
+
+TEST_CASE("workers killed with kill -9 cost nothing but themselves") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  const Json undisturbed = Json::parse(run_attest(campaign_line + folder.path + "/whole").out);
+  Background attest(campaign_into(run));
+  for (std::size_t verdicts = 5; verdicts <= 35; verdicts += 15) {
+    wait_for_verdicts(run, verdicts);
+    std::istringstream children(read_file("/proc/" + std::to_string(attest.pid()) + "/task/" +
+                                          std::to_string(attest.pid()) + "/children"));
+    pid_t child = 0;
+    children >> child;
+    if (child > 0) ::kill(child, SIGKILL);
+  }
+  for (int i = 0; i < 6000 && !std::filesystem::exists(run + "/summary.json"); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  const Json disturbed = Json::parse(read_file(run + "/summary.json"));
+  CHECK(disturbed.at("workers_lost") >= 2);
+  CHECK(essence(disturbed) == essence(undisturbed));
+}
+
+TEST_CASE("SIGTERM ends a run cleanly between cases, to be resumed") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  Background attest(campaign_into(run));
+  wait_for_verdicts(run, 4);
+  const int status = attest.end(SIGTERM);
+  REQUIRE(WIFEXITED(status));
+  CHECK((WEXITSTATUS(status) == 4 || WEXITSTATUS(status) == 1));
+  CHECK(Json::parse(read_file(run + "/summary.json")).at("complete") == false);
+  const Json resumed = Json::parse(run_attest("fuzz --json --quiet --resume " + run).out);
+  CHECK(resumed.at("complete") == true);
+  CHECK(resumed.at("cases") == 60);
+}
+
+TEST_CASE("a full disk is one clear line; what was written is whole and the run can go on") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  // A file size limit fails write(2) in the middle of a line, as a full disk does.
+  const Ran full = run_attest(campaign_line + run, "ulimit -f 140;");
+  refused(full, "events.jsonl: cannot be written: File too large; what was written before is valid", 4);
+  std::ifstream events(run + "/events.jsonl");
+  std::size_t lines = 0;
+  for (std::string line; std::getline(events, line); ++lines) CHECK(Json::parse(line).contains("event"));
+  CHECK(lines > 5);
+  const Json resumed = Json::parse(run_attest("fuzz --json --quiet --resume " + run).out);
+  CHECK(essence(resumed) == essence(Json::parse(run_attest(campaign_line + folder.path + "/whole").out)));
+}
+
+TEST_CASE("shards run by a launcher's variables and joined are the whole run") {
+  const TemporaryFolder folder;
+  const Json whole = Json::parse(run_attest(campaign_line + folder.path + "/whole").out);
+  std::string parts;
+  for (const char* i : {"1", "0"}) {
+    const std::string part = folder.path + "/part" + i;
+    run_attest(campaign_line + part,
+               std::string("BUILDKITE_PARALLEL_JOB=") + i + " BUILDKITE_PARALLEL_JOB_COUNT=2");
+    refused(run_attest("merge " + part), "these are missing");
+    parts += " " + part;
+  }
+  const Ran merged = run_attest("merge --json -o " + folder.path + "/merged" + parts);
+  CHECK(merged.code == 1);
+  CHECK(essence(Json::parse(merged.out)) == essence(whole));
+  refused(run_attest(campaign_line + folder.path + "/x --shard 2/2"), "--shard 2/2");
+  refused(run_attest(campaign_line + folder.path + "/x", "BUILDKITE_PARALLEL_JOB=1"),
+          "BUILDKITE_PARALLEL_JOB_COUNT");
 }
 
 TEST_CASE("the correct kernel passes, and a run that tests nothing is not a success") {

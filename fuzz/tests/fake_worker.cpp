@@ -6,17 +6,23 @@
 //   pass        answers pass
 //   slow        answers pass, the later the smaller the first request's kv_len
 //   two_bugs    fails with "bug A" when some q_len is no power of two, else with "bug B" when some kv_len >
-//   100 coin        fails in every second call crash, hang, garbage, mute   dies, never answers, answers
-//   nonsense, closes its socket
+//   100 coin        fails in every second call crash, mute, hang, garbage   dies by a signal, exits, never
+//   answers, answers nonsense gpu_fault   says what the ROCm runtime says and aborts bloat       takes memory
+//   until it is killed killed      is killed with SIGKILL each time killed_once the first time only: when the
+//   file $FAKE_WORKER_ONCE is there, which it removes
 //
-// Started as `fake_worker <device> <ordinal>`; the device "none" greets with an error.
+// Started as `fake_worker <device> <ordinal>`; the device "none" greets with an error, and so does every
+// device while the file $FAKE_WORKER_SICK is there.
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cases/case.h"
 #include "fuzz/record.h"
@@ -28,6 +34,11 @@ using namespace attest;
 void send_line(const std::string& text) {
   const std::string line = text + "\n";
   if (::send(3, line.data(), line.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(line.size())) ::_exit(1);
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
 }
 
 fuzz::Evaluation failing(const std::string& diagnosis) {
@@ -46,6 +57,23 @@ fuzz::Evaluation answer(const std::string& kernel, const cases::Case& c) {
   if (kernel == "crash") std::raise(SIGSEGV);
   if (kernel == "hang") std::this_thread::sleep_for(std::chrono::hours(1));
   if (kernel == "mute") ::_exit(7);
+  if (kernel == "killed" || (kernel == "killed_once" && ::unlink(variable("FAKE_WORKER_ONCE").c_str()) == 0))
+    std::raise(SIGKILL);
+  if (kernel == "gpu_fault") {
+    std::fputs(
+        "Memory access fault by GPU node-1 (Agent handle: 0x55d0c0) on address 0x7f5a00000000. Reason: Page "
+        "not "
+        "present or supervisor privilege.\n",
+        stderr);
+    std::abort();
+  }
+  if (kernel == "bloat") {
+    std::vector<std::vector<char>> held;
+    for (;;) {
+      held.emplace_back(std::size_t{8} << 20U, 'x');
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
   if (kernel == "coin" && calls % 2 == 1) return failing("heads");
   if (kernel == "slow")
     std::this_thread::sleep_for(std::chrono::milliseconds(20 - std::min(20, problem.requests[0].kv_len)));
@@ -62,10 +90,11 @@ fuzz::Evaluation answer(const std::string& kernel, const cases::Case& c) {
 
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
-  if (std::string(argv[1]) == "none") {
-    send_line(
-        fuzz::Json{{"hello", fuzz::record_schema}, {"error", "none: there is no such device"}, {"exit", 3}}
-            .dump());
+  const bool sick = ::access(variable("FAKE_WORKER_SICK").c_str(), F_OK) == 0;
+  if (sick || std::string(argv[1]) == "none") {
+    const char* why =
+        sick ? "the health probe reads back other bytes than it wrote" : "none: there is no such device";
+    send_line(fuzz::Json{{"hello", fuzz::record_schema}, {"error", why}, {"exit", 3}}.dump());
     return 3;
   }
   send_line(fuzz::Json{{"hello", fuzz::record_schema}}.dump());

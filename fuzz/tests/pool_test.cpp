@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// The pool, the shrink loop and the campaign against workers that misbehave in known ways (fake_worker.cpp).
+// The pool and the shrink loop against workers that misbehave in known ways (fake_worker.cpp).
+#include "fuzz/pool.h"
+
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 
-#include "fuzz/campaign.h"
+#include "fuzz/cause_of_death.h"
 #include "fuzz/generate.h"
 #include "fuzz/shrink.h"
-#include "fuzz/worker.h"
 
 namespace {
 
@@ -34,8 +38,8 @@ cases::Case simple(int kv_len, int q_len = 1) {
   return c;
 }
 
-std::vector<VerdictKind> run(Pool& pool, const std::vector<std::string>& kernels) {
-  std::vector<VerdictKind> kinds;
+std::vector<oracle::Verdict> verdicts(Pool& pool, const std::vector<std::string>& kernels) {
+  std::vector<oracle::Verdict> all;
   std::size_t asked = 0;
   pool.run(
       [&]() -> std::optional<Pool::Task> {
@@ -43,10 +47,16 @@ std::vector<VerdictKind> run(Pool& pool, const std::vector<std::string>& kernels
         return Pool::Task{kernels[asked++], simple(1)};
       },
       [&](std::size_t index, const Evaluation& e) {
-        CHECK(index == kinds.size());
-        kinds.push_back(e.verdict.kind);
+        CHECK(index == all.size());
+        all.push_back(e.verdict);
         return true;
       });
+  return all;
+}
+
+std::vector<VerdictKind> run(Pool& pool, const std::vector<std::string>& kernels) {
+  std::vector<VerdictKind> kinds;
+  for (const oracle::Verdict& v : verdicts(pool, kernels)) kinds.push_back(v.kind);
   return kinds;
 }
 
@@ -60,17 +70,6 @@ struct TemporaryFolder {
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 };
-
-Summary campaign(const std::string& kernel, int jobs, std::uint64_t cases, const std::string& folder) {
-  CampaignOptions options;
-  options.kernels = {kernel};
-  options.seed = 11;
-  options.cases = cases;
-  Pool pool(fake(jobs));
-  RunFolder run_folder(folder);
-  Progress progress(true);
-  return run_campaign(options, pool, run_folder, progress);
-}
 
 }  // namespace
 
@@ -121,6 +120,123 @@ TEST_CASE("a device that is not there is said in the greeting's words, with its 
   }
 }
 
+TEST_CASE("a GPU fault is a crash with the runtime's words") {
+  Pool pool(fake(1));
+  const auto all = verdicts(pool, {"gpu_fault", "pass"});
+  CHECK(all[0].kind == VerdictKind::crash);
+  CHECK(all[0].diagnosis == "gpu memory fault: page not present");
+  CHECK(all[0].detail.find("on address 0x7f5a00000000") != std::string::npos);
+  CHECK(all[1].kind == VerdictKind::pass);
+}
+
+TEST_CASE("causes of death are read from the wait status and the last words") {
+  const auto signalled = [](int signal) { return signal; };
+  const auto exited = [](int code) { return code << 8; };
+  CHECK(cause_of_death(signalled(SIGSEGV), "").diagnosis == "worker killed by SIGSEGV");
+  CHECK(cause_of_death(exited(7), "").diagnosis == "worker exited with 7");
+  CHECK(cause_of_death(signalled(SIGKILL), "").from_outside);
+  CHECK_FALSE(cause_of_death(signalled(SIGSEGV), "").from_outside);
+  CHECK(cause_of_death(signalled(SIGABRT),
+                       "noise\nHW Exception by GPU node-1 (Agent handle: 0x1) reason :GPU Hang\n")
+            .diagnosis == "gpu hardware exception: gpu hang");
+  CHECK(cause_of_death(signalled(SIGABRT),
+                       ":0:rocdevice.cpp:2660: aborting with error : "
+                       "HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION: The agent attempted to")
+            .diagnosis == "gpu runtime: HSA_STATUS_ERROR_MEMORY_APERTURE_VIOLATION");
+  CHECK(cause_of_death(exited(1), "==7==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1 at")
+            .diagnosis == "sanitizer: heap-buffer-overflow");
+  CHECK(
+      cause_of_death(signalled(SIGABRT), "terminate called after throwing an instance of 'std::bad_alloc'\n")
+          .diagnosis == "out of host memory");
+}
+
+TEST_CASE("a worker that outgrows its memory is killed, and its case is a crash") {
+  PoolOptions options = fake(1);
+  options.memory_bytes = std::uint64_t{128} << 20U;
+  Pool pool(options);
+  const auto all = verdicts(pool, {"pass", "bloat", "pass"});
+  CHECK(all[0].kind == VerdictKind::pass);
+  CHECK(all[1].kind == VerdictKind::crash);
+  CHECK(all[1].diagnosis == "memory blow-up");
+  CHECK(all[1].detail.find("its limit is 128 MiB") != std::string::npos);
+  CHECK(all[2].kind == VerdictKind::pass);
+}
+
+TEST_CASE("a case whose worker is killed from outside is run again, and that is told") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path + "/once") << "x";
+  ::setenv("FAKE_WORKER_ONCE", (folder.path + "/once").c_str(), 1);
+  Pool pool(fake(1));
+  std::vector<Json> told;
+  pool.on_incident([&](const Json& incident) { told.push_back(incident); });
+  CHECK(run(pool, {"pass", "killed_once", "pass"}) == std::vector(3, VerdictKind::pass));
+  REQUIRE(told.size() == 1);
+  CHECK(told[0].at("diagnosis") == "worker killed by SIGKILL");
+  CHECK(told[0].at("kernel") == "killed_once");
+  CHECK(told[0].at("rerun") == true);
+}
+
+TEST_CASE("a case over which the worker is killed each time is a crash after the third") {
+  Pool pool(fake(2));
+  std::size_t told = 0;
+  pool.on_incident([&](const Json&) { ++told; });
+  CHECK(run(pool, {"killed", "pass"}) == std::vector{VerdictKind::crash, VerdictKind::pass});
+  CHECK(told == 3);
+}
+
+TEST_CASE("a device that fails its health probe after a death is waited for, then given up") {
+  const TemporaryFolder folder;
+  const std::string sick = folder.path + "/sick";
+  ::setenv("FAKE_WORKER_SICK", sick.c_str(), 1);
+  PoolOptions options = fake(1);
+  options.recovery_pause = std::chrono::milliseconds(5);
+  std::vector<Json> told;
+  Pool pool(options);
+  pool.on_incident([&](const Json& incident) {
+    told.push_back(incident);
+    if (told.size() == 1) std::ofstream(sick) << "x";     // sick from the crash on
+    if (told.size() == 3) std::filesystem::remove(sick);  // well after two probes
+  });
+  CHECK(run(pool, {"crash", "pass"}) == std::vector{VerdictKind::crash, VerdictKind::pass});
+  REQUIRE(told.size() == 3);
+  CHECK(told[1].at("detail") == "the health probe reads back other bytes than it wrote");
+
+  pool.on_incident([&](const Json&) { std::ofstream(sick) << "x"; });
+  try {
+    run(pool, {"crash", "pass"});
+    FAIL("no error");
+  } catch (const PoolError& error) {
+    CHECK(error.exit_code == 4);
+    CHECK(std::string(error.what()).find("does not recover: the health probe") != std::string::npos);
+  }
+  ::unsetenv("FAKE_WORKER_SICK");
+}
+
+TEST_CASE("streams are served in turn, each in its own order, and may be added on the way") {
+  struct Numbered final : Pool::Stream {
+    std::size_t left, taken = 0;
+    std::function<void()> on_first;
+    explicit Numbered(std::size_t n) : left(n) {}
+    std::optional<Pool::Task> next() override {
+      if (left == 0) return std::nullopt;
+      --left;
+      return Pool::Task{"slow", simple(static_cast<int>(left % 5))};
+    }
+    void take(std::size_t index, Evaluation) override {
+      CHECK(index == taken);
+      if (++taken == 1 && on_first) on_first();
+    }
+  };
+  Numbered one(9), two(4), added(5);
+  std::vector<Pool::Stream*> streams = {&one, &two};
+  one.on_first = [&] { streams.push_back(&added); };
+  Pool pool(fake(3));
+  pool.run(streams);
+  CHECK(one.taken == 9);
+  CHECK(two.taken == 4);
+  CHECK(added.taken == 5);
+}
+
 TEST_CASE("after done says stop, tasks under way end and are not delivered") {
   Pool pool(fake(3));
   std::size_t asked = 0, delivered = 0;
@@ -165,60 +281,4 @@ TEST_CASE("a shrink budget is kept and said") {
       shrink(pool, "two_bugs", "mla_decode/two_bugs/fail/result/bug A", simple(250, 7), {}, 3);
   CHECK(small.evaluations == 3);
   CHECK_FALSE(small.minimal);
-}
-
-TEST_CASE("a campaign gives the same findings with any number of workers") {
-  const TemporaryFolder folder;
-  const Summary one = campaign("two_bugs", 1, 60, folder.path + "/1");
-  const Summary three = campaign("two_bugs", 3, 60, folder.path + "/3");
-  REQUIRE(one.findings.size() == 2);
-  REQUIRE(three.findings.size() == 2);
-  CHECK(one.verdicts == three.verdicts);
-  CHECK(one.cases == 60);
-  for (std::size_t i = 0; i < 2; ++i) {
-    CHECK(one.findings[i].signature == three.findings[i].signature);
-    CHECK(one.findings[i].minimised == three.findings[i].minimised);
-    CHECK(one.findings[i].first_number == three.findings[i].first_number);
-    CHECK(one.findings[i].count == three.findings[i].count);
-    CHECK(read_reproduction(folder.path + "/1/" + one.findings[i].file).c == one.findings[i].minimised);
-  }
-}
-
-TEST_CASE("a failure that does not repeat is flaky, with its rate") {
-  const TemporaryFolder folder;
-  const Summary summary = campaign("coin", 1, 4, folder.path + "/run");
-  REQUIRE_FALSE(summary.findings.empty());
-  CHECK(summary.findings[0].verdict.kind == VerdictKind::flaky);
-  CHECK(summary.findings[0].verdict.detail.find("2 of 3 runs agree") != std::string::npos);
-  CHECK_FALSE(summary.findings[0].shrunk);
-}
-
-TEST_CASE("every line of events.jsonl is JSON, from run to end, with a start before each verdict") {
-  const TemporaryFolder folder;
-  campaign("two_bugs", 2, 30, folder.path + "/run");
-  std::ifstream file(folder.path + "/run/events.jsonl");
-  std::vector<Json> events;
-  for (std::string line; std::getline(file, line);) events.push_back(Json::parse(line));
-  REQUIRE(events.size() > 62);
-  CHECK(events.front().at("event") == "run");
-  CHECK(events.back().at("event") == "end");
-  std::vector<std::uint64_t> started, judged;
-  for (const Json& e : events) {
-    if (e.at("event") == "start") started.push_back(e.at("number").get<std::uint64_t>());
-    if (e.at("event") == "verdict") {
-      judged.push_back(e.at("number").get<std::uint64_t>());
-      CHECK(std::find(started.begin(), started.end(), judged.back()) != started.end());
-    }
-  }
-  CHECK(judged.size() == 30);
-  CHECK(std::is_sorted(judged.begin(), judged.end()));
-}
-
-TEST_CASE("a run folder that cannot be made or is taken is refused") {
-  const TemporaryFolder folder;
-  {
-    const RunFolder first(folder.path + "/run");
-  }
-  CHECK_THROWS_AS(RunFolder(folder.path + "/run"), RunFolderError);
-  CHECK_THROWS_AS(RunFolder("/proc/attest/run"), RunFolderError);
 }
