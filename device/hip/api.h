@@ -59,7 +59,8 @@ struct Api {
   std::uint64_t (*sim_instructions)() = nullptr;                 ///< wave instructions of the last launch
   void (*sim_set_budget)(std::uint64_t instructions) = nullptr;  ///< per launch
   void (*sim_name_range)(void* pointer, std::size_t bytes, const char* name) = nullptr;
-  int (*sim_set_detectors)(const char* list) = nullptr;  ///< 0, or the report says which name is none
+  int (*sim_set_schedule)(const char* schedule) = nullptr;  ///< 0, or the report says what is wrong
+  int (*sim_set_detectors)(const char* list) = nullptr;     ///< 0, or the report says which name is none
   const char* (*sim_findings)() =
       nullptr;  ///< JSON, of the launches since the last call; "" without detectors
   void (*sim_mark_unwritten)(void* pointer, std::size_t bytes) = nullptr;

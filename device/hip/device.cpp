@@ -146,6 +146,19 @@ void HipDevice::choose_detectors(const std::string& list) {
   detects_ = !list.empty() && list != "none";
 }
 
+void HipDevice::choose_schedule(const std::string& schedule) {
+  if (schedule == schedule_) return;
+  make_current();
+  if (api_.sim_set_schedule == nullptr)
+    throw DeviceError(
+        fmt::format("{}: a schedule ({}) is the simulator's to choose, use --device sim", kind_, schedule));
+  if (api_.sim_set_schedule(schedule.c_str()) != 0) {
+    const auto report = nlohmann::json::parse(api_.sim_last_report(), nullptr, false);
+    throw DeviceError(report.is_object() ? report.value("message", "no schedule") : "no schedule");
+  }
+  schedule_ = schedule;
+}
+
 Observations HipDevice::take_observations() {
   if (!detects_) return {};
   make_current();

@@ -58,6 +58,7 @@ class HipDevice final : public Device {
   [[nodiscard]] std::string name() const override { return kind_; }
   [[nodiscard]] std::string arch() const override { return arch_; }
   void choose_detectors(const std::string& list) override;
+  void choose_schedule(const std::string& schedule) override;
   Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
 
@@ -90,6 +91,7 @@ class HipDevice final : public Device {
   int ordinal_;
   std::string arch_;
   bool detects_ = false;
+  std::string schedule_;  ///< the last one chosen
   std::map<std::filesystem::path, Module> modules_;
   std::map<std::pair<std::filesystem::path, std::string>, Function> functions_;
 };

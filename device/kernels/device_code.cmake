@@ -1,6 +1,6 @@
 # Compiling HIP to code objects: an ELF that hipModuleLoadData takes, without a host program around it.
 #
-#   attest_code_object(<name> SOURCE <file.hip> [DEFINES <macro>...])     -> ${ATTEST_KERNEL_DIR}/<name>.co
+#   attest_code_object(<name> SOURCE <file.hip> [DEFINES <macro>...] [FLAGS <flag>...])    -> ${ATTEST_KERNEL_DIR}/<name>.co
 #
 # ROCm's compiler is used when ROCm >= 6 is there, else clang 19 with Debian's HIP headers and device libraries.
 
@@ -70,15 +70,17 @@ endif()
 
 file(MAKE_DIRECTORY ${ATTEST_KERNEL_DIR})
 function(attest_code_object name)
-  cmake_parse_arguments(ARG "" "SOURCE" "DEFINES" ${ARGN})
+  cmake_parse_arguments(ARG "" "SOURCE" "DEFINES;FLAGS" ${ARGN})
   get_filename_component(source ${ARG_SOURCE} ABSOLUTE)
   set(object ${ATTEST_KERNEL_DIR}/${name}.co)
+  get_filename_component(folder ${object} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
   set(defines)
   foreach(define ${ARG_DEFINES})
     list(APPEND defines -D${define})
   endforeach()
   add_custom_command(OUTPUT ${object}
-    COMMAND ${device_compiler} ${device_flags} ${defines} -MD -MF ${object}.d -MT ${object} -o ${object} ${source}
+    COMMAND ${device_compiler} ${device_flags} ${ARG_FLAGS} ${defines} -MD -MF ${object}.d -MT ${object} -o ${object} ${source}
     DEPENDS ${source} DEPFILE ${object}.d
     COMMENT "Compiling ${name}.co for ${ATTEST_KERNEL_ARCH}" VERBATIM)
   set_property(GLOBAL APPEND PROPERTY ATTEST_CODE_OBJECTS ${object})

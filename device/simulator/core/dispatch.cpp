@@ -21,6 +21,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <utility>
 
 #include "device/simulator/core/workgroup.h"
 
@@ -176,6 +177,8 @@ class Group {
   Buffer<std::uint32_t> scratch_;
   Wave* running_[threads_per_workgroup / lanes] = {};
   std::uint32_t running_count_ = 0;
+  std::uint32_t head_start_[threads_per_workgroup / lanes] =
+      {};  ///< instructions added to the wave's first turn
   std::unique_ptr<WorkgroupWatch> watch_;
 };
 
@@ -237,6 +240,10 @@ void Group::start(const Plan& plan, std::uint64_t linear_id) {
       if (dimensions >= 2) packed |= id / size[0] / size[1] << 20;
       w.vgpr[l] = packed;
     }
+  }
+  std::fill(std::begin(head_start_), std::end(head_start_), 0);
+  for (std::uint32_t n = 0; n < group.wave_count && plan.settings.skew != 0; ++n) {
+    head_start_[n] = static_cast<std::uint32_t>(splitmix(random) % (std::uint64_t{plan.settings.skew} + 1));
   }
   collect_running();
   if (plan.settings.watch != nullptr) watch_ = plan.settings.watch->watch(group, linear);
@@ -309,6 +316,7 @@ bool Group::turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) 
       Wave& w = *running_[k];
       current = &w;
       std::uint32_t n = 0;
+      const std::uint32_t turn = quantum + std::exchange(head_start_[w.id_in_group], 0);
       do {
         if constexpr (mode == Mode::watched) {
           execute_watched(plan, w, w.instructions + n++);
@@ -319,7 +327,7 @@ bool Group::turns(const Plan& plan, std::uint64_t rounds, std::uint64_t budget) 
           ++n;
           bound.handler(w, bound.instruction);
         }
-      } while (n < quantum && w.state == WaveState::running);
+      } while (n < turn && w.state == WaveState::running);
       w.instructions += n;
       instructions += n;
       changed |= w.state != WaveState::running;

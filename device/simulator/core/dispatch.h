@@ -6,9 +6,9 @@
 //   LaunchResult r = dispatcher.run(kernel, launch, memory, settings);    // throws KernelFault
 //
 // Inside a workgroup the waves take turns, `quantum` instructions each, in an order drawn from `seed` (0:
-// always in order). The order depends on nothing else, so results repeat whatever the number of threads.
-// Workgroups run in parallel, unless they are watched (detect/observer.h), and except those of kernels that
-// communicate across workgroups
+// always in order). With a skew each wave first runs a number of instructions drawn from the seed. The order
+// depends on nothing else, so results repeat whatever the number of threads. Workgroups run in parallel,
+// unless they are watched (detect/observer.h), and except those of kernels that communicate across workgroups
 // (Program::communicates): these share one thread and take turns as well, so that one can wait for another
 // and floating-point atomics add in the same order every time.
 #pragma once
@@ -40,7 +40,8 @@ struct Launch {
 struct Settings {
   std::uint64_t seed = 0;
   std::uint32_t quantum = 1;
-  std::uint32_t threads = 0;                                         ///< 0: as many as oneTBB offers
+  std::uint32_t skew = 0;     ///< instructions, at most, that a wave is ahead of the others at its start
+  std::uint32_t threads = 0;  ///< 0: as many as oneTBB offers
   std::uint64_t instruction_budget = std::uint64_t{20'000'000'000};  ///< wave instructions per launch
   std::vector<std::uint64_t>* counts =
       nullptr;                   ///< when set: [program.size()] executions are added per instruction

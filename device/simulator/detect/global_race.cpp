@@ -23,10 +23,10 @@
 namespace attest::device::sim::detect {
 namespace {
 
-constexpr std::uint64_t page_bytes = 4096;
+constexpr std::uint64_t page_bytes = 1024;  // about a row of a KV cache: rows are scattered
 constexpr std::size_t page_dwords = page_bytes / 4;
 /// Beyond so many pages nothing new is remembered: 128 MiB of memory touched in one launch.
-constexpr std::size_t most_pages = 32 * 1024;
+constexpr std::size_t most_pages = 128 * 1024;
 constexpr std::uint32_t nobody = 0xffffffff, several = 0xfffffffe;
 
 struct Reader {
@@ -104,7 +104,7 @@ class Launch final : public LaunchObserver {
     Page* page = nullptr;
   };
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
-  std::array<Recent, 256> recent_;
+  std::array<Recent, 1024> recent_;
 };
 
 class Group final : public Observer {
@@ -173,6 +173,12 @@ class Group final : public Observer {
       const std::uint64_t in_page = std::min<std::uint64_t>(bytes, page_bytes - address % page_bytes);
       bytes -= static_cast<std::uint32_t>(in_page);
       if (page == nullptr) {
+        address += in_page;
+        continue;
+      }
+      if (!use.write && page->writers.empty() && (address | in_page) % 4 == 0) {
+        Reader* reader = &page->readers[address % page_bytes / 4];
+        for (std::uint64_t k = 0; k < in_page; k += 4) read(*reader++, who);
         address += in_page;
         continue;
       }

@@ -157,24 +157,6 @@ class Launch final : public LaunchObserver {
 
 }  // namespace
 
-std::string_view name(Delivery delivery) {
-  switch (delivery) {
-    case Delivery::immediate:
-      return "immediate";
-    case Delivery::stale:
-      return "stale";
-    case Delivery::poison:
-      return "poison";
-  }
-  return "";
-}
-
-std::optional<Delivery> find_delivery(std::string_view text) {
-  for (const Delivery d : {Delivery::immediate, Delivery::stale, Delivery::poison})
-    if (text == name(d)) return d;
-  return std::nullopt;
-}
-
 std::unique_ptr<LaunchObserver> deliver_late(Delivery delivery) {
   return std::make_unique<Launch>(delivery);
 }

@@ -12,20 +12,12 @@
 // between is the race detectors' affair.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string_view>
 
 #include "device/simulator/detect/observer.h"
+#include "device/simulator/detect/schedule.h"
 
 namespace attest::device::sim::detect {
-
-enum class Delivery : std::uint8_t { immediate, stale, poison };
-
-std::string_view name(Delivery delivery);
-/// "immediate", "stale", "poison"
-std::optional<Delivery> find_delivery(std::string_view name);
 
 /// Not for Delivery::immediate.
 std::unique_ptr<LaunchObserver> deliver_late(Delivery delivery);

@@ -187,12 +187,20 @@ class Group final : public Observer {
     for (unsigned part = 0; part < access.shape.parts; ++part)
       for (std::uint64_t m = access.lds; m != 0; m &= m - 1) {
         use.lane = std::countr_zero(m);
-        for_dwords(access.address[part][use.lane], access.bytes,
-                   [&](std::uint32_t dword, std::uint8_t bytes) {
-                     use.address = dword * 4;
-                     use.bytes = bytes;
-                     touch(step, use);
-                   });
+        const std::uint64_t address = access.address[part][use.lane];
+        if ((address | access.bytes) % 4 == 0 && address + access.bytes <= group_.lds_bytes) {
+          use.bytes = 0xf;
+          for (std::uint32_t k = 0; k < access.bytes; k += 4) {
+            use.address = static_cast<std::uint32_t>(address) + k;
+            touch(step, use);
+          }
+          continue;
+        }
+        for_dwords(address, access.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {
+          use.address = dword * 4;
+          use.bytes = bytes;
+          touch(step, use);
+        });
       }
   }
 
@@ -277,7 +285,11 @@ class Group final : public Observer {
         a.used = false;
       }
     } else if (p.unit == Unit::ds) {
-      std::erase_if(w.issued, [&p](const Issued& i) { return i.id == p.id; });
+      const auto at =
+          std::find_if(w.issued.begin(), w.issued.end(), [&p](const Issued& i) { return i.id == p.id; });
+      if (at == w.issued.end()) return;
+      spare_.push_back(std::move(at->addresses));
+      w.issued.erase(at);
     }
   }
 
@@ -298,7 +310,13 @@ class Group final : public Observer {
 
   // Unwaited DS instructions.
   void remember(WaveState& w, const Step& step, const Access& access, std::uint64_t id) {
+    if (!launch_.wants(Detector::lds_race)) return;
     Issued& i = w.issued.emplace_back();
+    if (!spare_.empty()) {
+      i.addresses = std::move(spare_.back());
+      spare_.pop_back();
+      i.addresses.clear();
+    }
     i.id = id;
     i.index = step.index;
     i.bytes = access.bytes;
@@ -311,7 +329,6 @@ class Group final : public Observer {
   }
 
   void mark_unwaited(const Issued& i, std::uint8_t wave) {
-    if (!launch_.wants(Detector::lds_race)) return;
     if (shadow_.unwaited.size() < shadow_.cells.size()) shadow_.unwaited.resize(shadow_.cells.size());
     for (const std::uint32_t address : i.addresses)
       for_dwords(address, i.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {
@@ -381,6 +398,7 @@ class Group final : public Observer {
   Shadow shadow_;
   std::vector<WaveState> waves_;
   std::vector<Arriving> arriving_;
+  std::vector<std::vector<std::uint32_t>> spare_;  ///< storage of Issued::addresses, used again
   Suspects suspects_;
 };
 

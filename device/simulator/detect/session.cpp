@@ -10,6 +10,7 @@
 #include "device/simulator/detect/clipped.h"
 #include "device/simulator/detect/dataflow.h"
 #include "device/simulator/detect/global_race.h"
+#include "device/simulator/detect/late_delivery.h"
 #include "device/simulator/detect/lds_race.h"
 #include "device/simulator/detect/ledger.h"
 #include "device/simulator/detect/wait_states.h"
@@ -125,6 +126,8 @@ void Session::begin(const LaunchView& view) {
   if (colours.undefined || colours.inexact) observers_.push_back(follow_data(*launch_, colours));
   if (chosen_.has(Detector::fidelity)) observers_.push_back(keep_ledger(*launch_));
   if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
+  // Last, so that the others see what each instruction brings before it is held back.
+  if (delivery_ != Delivery::immediate) observers_.push_back(deliver_late(delivery_));
 }
 
 std::unique_ptr<WorkgroupWatch> Session::watch(Workgroup& group, std::uint64_t linear_id) {

@@ -4,7 +4,7 @@
 //
 //   Session session;
 //   session.choose(*DetectorSet::parse("all"));
-//   settings.watch = session.chosen().empty() ? nullptr : &session;
+//   settings.watch = session.wanted() ? &session : nullptr;
 //   dispatcher.run(kernel, launch, memory, settings);          // KernelFault or not
 //   Findings found = session.take();
 //
@@ -24,6 +24,7 @@
 #include "device/simulator/detect/effects.h"
 #include "device/simulator/detect/observer.h"
 #include "device/simulator/detect/report.h"
+#include "device/simulator/detect/schedule.h"
 
 namespace attest::device::sim::detect {
 
@@ -61,6 +62,10 @@ class Session final : public LaunchWatch {
 
   void choose(DetectorSet set) { chosen_ = set; }
   [[nodiscard]] DetectorSet chosen() const { return chosen_; }
+  /// When loads of the following launches arrive. Needs no detector.
+  void deliver(Delivery delivery) { delivery_ = delivery; }
+  /// Whether launches have to be watched at all.
+  [[nodiscard]] bool wanted() const { return !chosen_.empty() || delivery_ != Delivery::immediate; }
   /// What the launches since the last call found.
   Findings take();
 
@@ -76,6 +81,7 @@ class Session final : public LaunchWatch {
     std::unique_ptr<Analysis> analysis;
   };
   DetectorSet chosen_;
+  Delivery delivery_ = Delivery::immediate;
   Findings findings_;
   std::map<const Program*, Known> analyses_;
   std::optional<LaunchContext> launch_;

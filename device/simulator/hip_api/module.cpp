@@ -265,11 +265,20 @@ ATTEST_HIP void attest_sim_name_range(void* pointer, std::size_t bytes, const ch
   owner->memory.name_range(reinterpret_cast<std::uint64_t>(pointer), bytes, name);
 }
 
-ATTEST_HIP void attest_sim_set_schedule(std::uint64_t seed, std::uint32_t quantum) {
+ATTEST_HIP int attest_sim_set_schedule(const char* text) {
   SimDevice& d = device();
   const std::scoped_lock lock(d.mutex);
-  d.settings.seed = seed;
-  d.settings.quantum = quantum;
+  const auto schedule = detect::Schedule::parse(text != nullptr ? text : "");
+  if (!schedule) {
+    d.last_report =
+        nlohmann::json{
+            {"kind", "schedule"},
+            {"message", fmt::format("{} is no schedule; one is {}", text, detect::Schedule::known())}}
+            .dump();
+    return 1;
+  }
+  d.choose(*schedule);
+  return 0;
 }
 
 ATTEST_HIP int attest_sim_set_detectors(const char* list) {

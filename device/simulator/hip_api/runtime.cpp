@@ -30,9 +30,17 @@ Function* Module::function(const std::string& name) {
   return functions_.emplace(name, std::make_unique<Function>(Function{this, kernel})).first->second.get();
 }
 
+void SimDevice::choose(const detect::Schedule& schedule) {
+  settings.seed = schedule.seed;
+  settings.quantum = schedule.quantum;
+  settings.skew = schedule.skew;
+  detectors.deliver(schedule.delivery);
+  settings.watch = detectors.wanted() ? &detectors : nullptr;
+}
+
 void SimDevice::choose(detect::DetectorSet set) {
   detectors.choose(set);
-  settings.watch = set.empty() ? nullptr : &detectors;
+  settings.watch = detectors.wanted() ? &detectors : nullptr;
   memory.keep_notes(set.has(detect::Detector::uninitialised) || set.has(detect::Detector::fidelity));
 }
 
@@ -41,8 +49,13 @@ Runtime::Runtime() {
   Settings settings;
   settings.threads = static_cast<std::uint32_t>(from_environment("ATTEST_SIM_THREADS", 0));
   settings.instruction_budget = from_environment("ATTEST_SIM_BUDGET", settings.instruction_budget);
-  settings.seed = from_environment("ATTEST_SIM_SEED", 0);
-  settings.quantum = static_cast<std::uint32_t>(from_environment("ATTEST_SIM_QUANTUM", 1));
+  const char* order = std::getenv("ATTEST_SIM_SCHEDULE");
+  const auto schedule = detect::Schedule::parse(order != nullptr ? order : "");
+  if (!schedule) {
+    fmt::print(stderr, "ATTEST_SIM_SCHEDULE: {} is no schedule; one is {}\n", order,
+               detect::Schedule::known());
+    std::exit(2);
+  }
   const char* list = std::getenv("ATTEST_SIM_DETECT");
   const auto detectors = detect::DetectorSet::parse(list != nullptr ? list : "");
   if (!detectors) {
@@ -53,6 +66,7 @@ Runtime::Runtime() {
   for (std::uint64_t d = 0; d < count; ++d) {
     devices_.push_back(std::make_unique<SimDevice>(static_cast<std::uint32_t>(d)));
     devices_.back()->settings = settings;
+    devices_.back()->choose(*schedule);
     if (detectors) devices_.back()->choose(*detectors);
     devices_.back()->print_hazards = true;
   }

@@ -4,8 +4,8 @@
 // current device and last error.
 //
 // Environment: ATTEST_SIM_DEVICES (default 8), ATTEST_SIM_THREADS (0: as many as oneTBB offers),
-// ATTEST_SIM_BUDGET (wave instructions per launch), ATTEST_SIM_SEED and ATTEST_SIM_QUANTUM (the schedule of
-// waves), ATTEST_SIM_DETECT (detectors: all, none, or a list; their hazards go to stderr after each launch).
+// ATTEST_SIM_BUDGET (wave instructions per launch), ATTEST_SIM_SCHEDULE (detect/schedule.h),
+// ATTEST_SIM_DETECT (detectors: all, none, or a list; their hazards go to stderr after each launch).
 #pragma once
 
 #include <hip/hip_runtime_api.h>
@@ -39,6 +39,7 @@ struct SimDevice {
   explicit SimDevice(std::uint32_t ordinal) : memory(ordinal) {}
 
   void choose(detect::DetectorSet set);
+  void choose(const detect::Schedule& schedule);
 
   std::mutex mutex;  ///< held by every call that uses the device
   Memory memory;

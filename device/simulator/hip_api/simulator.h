@@ -26,8 +26,10 @@ void attest_sim_set_budget(std::uint64_t instructions);
 /// may touch; the rest is the caller's guard zone.
 void attest_sim_name_range(void* pointer, std::size_t bytes, const char* name);
 
-/// How waves take turns: `quantum` instructions each, in order (seed 0) or in an order drawn from the seed.
-void attest_sim_set_schedule(std::uint64_t seed, std::uint32_t quantum);
+/// How waves take turns and when loads arrive: "quantum=7,seed=3,skew=40,delivery=stale", "" for the plain
+/// order (detect/schedule.h). 0: done. Else nothing has changed, and attest_sim_last_report() says so (kind
+/// "schedule").
+int attest_sim_set_schedule(const char* schedule);
 
 /// Chooses detectors: "all", "none", or names separated by commas (detect/detectors.h). 0: done. Else nothing
 /// has changed, and attest_sim_last_report() says which name is none (kind "detectors").

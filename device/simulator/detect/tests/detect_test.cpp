@@ -34,6 +34,10 @@ struct Fixture {
   std::vector<Hazard> run(const std::string& name, std::uint32_t blocks, std::uint32_t threads) {
     const std::uint64_t out = memory.allocate(64 * 1024, "out").value();
     const std::uint64_t in = memory.allocate(64 * 1024, "in").value();
+    for (std::uint32_t k = 1; k < 1024; ++k) {
+      const std::uint32_t value = 3 * k;  // in[0] counts workgroups, from 0
+      std::memcpy(memory.translate(in + 4 * k, 4), &value, 4);
+    }
     const std::uint64_t block[2] = {out, in};
     Launch launch;
     launch.blocks[0] = blocks;
@@ -43,8 +47,8 @@ struct Fixture {
     INFO(name);
     REQUIRE(kernel != nullptr);
     dispatcher.run(*kernel, launch, memory, settings);
-    first.assign(16, 0);
-    std::memcpy(first.data(), memory.translate(out, 64), 64);
+    result.assign(1024, 0);
+    std::memcpy(result.data(), memory.translate(out, 4096), 4096);
     memory.release(out);
     memory.release(in);
     return session.take().report.ranked();
@@ -55,7 +59,7 @@ struct Fixture {
   Dispatcher dispatcher;
   Settings settings;
   Session session;
-  std::vector<std::uint32_t> first;  ///< of `out` after the last run
+  std::vector<std::uint32_t> result;  ///< of `out` after the last run
 };
 
 std::string lines(const std::vector<Hazard>& hazards) {
@@ -188,6 +192,74 @@ TEST_CASE("A detector that is off says nothing") {
     const std::vector<Hazard> hazards = f.run(std::string(p.name) + "_bad", p.blocks, p.threads);
     INFO(p.name << "\n" << lines(hazards));
     CHECK(hazards.empty());
+  }
+}
+
+namespace {
+
+void choose(Fixture& f, const Schedule& schedule) {
+  f.settings.seed = schedule.seed;
+  f.settings.quantum = schedule.quantum;
+  f.settings.skew = schedule.skew;
+  f.session.deliver(schedule.delivery);
+}
+
+}  // namespace
+
+TEST_CASE("A load that is not waited for brings its data late") {
+  Fixture f;
+  f.session.choose({});
+  const auto second = [&f](const char* name, Delivery delivery) {
+    choose(f, {.delivery = delivery});
+    f.run(name, 1, 64);
+    return f.result[1];
+  };
+  // in[1] is 3.
+  CHECK(second("wait_removed_bad", Delivery::immediate) == 4);
+  CHECK(second("wait_removed_bad", Delivery::poison) == undefined_register + 1);
+  CHECK(second("wait_removed_good", Delivery::poison) == 4);
+  CHECK(second("wait_overwrite_bad", Delivery::immediate) == 7);
+  CHECK(second("wait_overwrite_bad", Delivery::stale) == 3);
+  CHECK(second("wait_overwrite_good", Delivery::stale) == 7);
+  CHECK(second("dma_wait_bad", Delivery::immediate) == 3);
+  CHECK(second("dma_wait_bad", Delivery::stale) == 0xffffffff);
+  CHECK(second("dma_wait_bad", Delivery::poison) == undefined_register);
+  CHECK(second("dma_wait_good", Delivery::poison) == 3);
+  CHECK(second("wait_lds_order_bad", Delivery::poison) == undefined_register + 2);
+  CHECK(second("wait_lds_order_good", Delivery::poison) == 3);
+}
+
+TEST_CASE("What a mended kernel computes depends on no schedule") {
+  Fixture f;
+  for (const Planted& p : planted) {
+    choose(f, {});
+    f.run(std::string(p.name) + "_good", p.blocks, p.threads);
+    const std::vector<std::uint32_t> plain = f.result;
+    for (const Schedule& schedule : Schedule::probes()) {
+      choose(f, schedule);
+      const std::vector<Hazard> hazards = f.run(std::string(p.name) + "_good", p.blocks, p.threads);
+      INFO(p.name << " " << schedule.text() << "\n" << lines(hazards));
+      CHECK(f.result == plain);
+      CHECK(hazards.empty());
+    }
+  }
+}
+
+TEST_CASE("What a kernel with a race computes depends on the schedule") {
+  Fixture f;
+  f.session.choose({});
+  for (const char* name : {"lds_barrier_bad", "lds_reuse_bad", "global_barrier_bad"}) {
+    choose(f, {});
+    f.run(name, 1, 256);
+    const std::vector<std::uint32_t> plain = f.result;
+    bool differs = false;
+    for (const Schedule& schedule : Schedule::probes()) {
+      choose(f, schedule);
+      f.run(name, 1, 256);
+      differs = differs || f.result != plain;
+    }
+    INFO(name);
+    CHECK(differs);
   }
 }
 
