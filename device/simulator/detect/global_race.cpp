@@ -114,6 +114,7 @@ class Group final : public Observer {
 
   bool before(const Step& step) override {
     suspects_.clear();
+    said_ = no_index;
     if (step.access == nullptr || step.access->global == 0) return true;
     const Access& access = *step.access;
     Use use;
@@ -236,11 +237,13 @@ class Group final : public Observer {
 
   void race(const Step& step, const Use& use, std::uint32_t group, std::uint32_t who, bool with_write) {
     const std::uint32_t with = who & 0xffffff;
+    if (with == said_) return;
     const bool decide_later = with_write && use.write && !use.atomic;
     if (decide_later && !suspects_.empty()) {
       if (suspect_with_ == with) suspects_.push_back({use.address, dword_at(use.address)});
       return;
     }
+    if (!decide_later) said_ = with;
     if (!decide_later && !is_new(launch_.context, Detector::global_race, step, with)) return;
     Hazard h = hazard_at(launch_.context, Detector::global_race, step, with);
     const char* did = with_write ? "written" : "read";
@@ -283,6 +286,8 @@ class Group final : public Observer {
   Clock known_;
   std::vector<Suspect> suspects_;
   std::uint32_t suspect_with_ = no_index;
+  std::uint32_t said_ =
+      no_index;  ///< the other instruction of the last race of this one: one dword of it says enough
   Hazard hazard_;
 };
 

@@ -126,6 +126,7 @@ class Group final : public Observer {
 
   bool before(const Step& step) override {
     suspects_.dwords.clear();
+    said_ = no_index;
     WaveState& w = waves_[step.wave.id_in_group];
     const Effects& e = step.effects;
     const auto done = [&](const Pending& p) { retire(w, step.wave, p); };
@@ -296,7 +297,8 @@ class Group final : public Observer {
   void too_early(const Step& step, const Use& use, const Arriving& a) {
     // A second DMA of the same wave over the first is in order.
     const bool own = a.wave == step.wave.id_in_group;
-    if ((own && use.dma) || !launch_.wants(Detector::lds_dma)) return;
+    if (a.index == said_ || (own && use.dma) || !launch_.wants(Detector::lds_dma)) return;
+    said_ = a.index;
     if (!is_new(launch_.context, Detector::lds_dma, step, a.index)) return;
     Hazard h = describe(Detector::lds_dma, step, use, a.index, a.wave);
     const std::string missing = waves_[a.wave].outstanding.missing(a.id);
@@ -342,6 +344,8 @@ class Group final : public Observer {
     const Unwaited& u = shadow_.unwaited[use.address / 4];
     if (u.epoch != shadow_.epoch || u.wave == step.wave.id_in_group || (u.bytes & use.bytes) == 0) return;
     if (!(u.write || use.write) || (u.atomic && use.atomic)) return;
+    if (u.index == said_) return;
+    said_ = u.index;
     if (!is_new(launch_.context, Detector::lds_race, step, u.index)) return;
     Hazard h = describe(Detector::lds_race, step, use, u.index, u.wave);
     h.message =
@@ -354,12 +358,13 @@ class Group final : public Observer {
   void race(const Step& step, const Use& use, std::uint32_t index, std::uint8_t wave, bool dma,
             bool with_write) {
     const Detector detector = dma || use.dma ? Detector::lds_dma : Detector::lds_race;
-    if (!launch_.wants(detector)) return;
+    if (index == said_ || !launch_.wants(detector)) return;
     const bool decide_later = with_write && use.write && !use.dma;
     if (decide_later && !suspects_.dwords.empty()) {
       if (suspects_.with == index) suspects_.dwords.push_back({use.address, dword_at(use.address)});
       return;
     }
+    if (!decide_later) said_ = index;
     if (!decide_later && !is_new(launch_.context, detector, step, index)) return;
     Hazard h = describe(detector, step, use, index, wave);
     if (wave == several_waves) h.other_wave = -1;
@@ -400,6 +405,8 @@ class Group final : public Observer {
   std::vector<Arriving> arriving_;
   std::vector<std::vector<std::uint32_t>> spare_;  ///< storage of Issued::addresses, used again
   Suspects suspects_;
+  std::uint32_t said_ =
+      no_index;  ///< the other instruction of the last race of this one: one dword of it says enough
 };
 
 std::unique_ptr<Observer> Launch::observe(Workgroup& group, std::uint64_t) {
