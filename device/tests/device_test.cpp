@@ -279,3 +279,14 @@ TEST_CASE("detectors are chosen by name, and what they find is read") {
   CHECK(seen.clipped_atomics == 5);
   CHECK_THROWS_AS(hip::read_findings("{}"), DeviceError);
 }
+
+TEST_CASE("schedules are chosen by their word") {
+  Sim sim;
+  CHECK_THROWS_WITH(sim.device->choose_schedule("quantum"),
+                    Contains("quantum is no schedule") && Contains("delivery="));
+  const hip::DeviceBuffer buffer(sim.hip, "buffer", 64, 256);
+  for (const char* schedule : {"quantum=7,seed=3,skew=40,delivery=poison", "delivery=stale", ""}) {
+    sim.device->choose_schedule(schedule);
+    CHECK(sim.poke(buffer, 0, 1).status == Status::ok);
+  }
+}
