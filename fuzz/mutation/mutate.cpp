@@ -223,12 +223,12 @@ int mutate(const fs::path& kernels, std::uint64_t seed, int cases, bool list) {
   }
   fs::remove_all(folder);
   fmt::print("\n| what became of it | s_waitcnt | s_barrier | s_nop |\n|---|---|---|---|\n");
-  for (const auto& [verdict, kinds] : table) {
-    const auto of = [&kinds = kinds](const char* kind) {
-      const auto found = kinds.find(kind);
-      return found == kinds.end() ? 0 : found->second;
+  for (const auto& row : table) {
+    const auto of = [&row](const char* kind) {
+      const auto found = row.second.find(kind);
+      return found == row.second.end() ? 0 : found->second;
     };
-    fmt::print("| {} | {} | {} | {} |\n", verdict, of("s_waitcnt"), of("s_barrier"), of("s_nop"));
+    fmt::print("| {} | {} | {} | {} |\n", row.first, of("s_waitcnt"), of("s_barrier"), of("s_nop"));
   }
   fmt::print("| all | {} | {} | {} |\n", totals["s_waitcnt"], totals["s_barrier"], totals["s_nop"]);
   return 0;
