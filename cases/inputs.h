@@ -26,6 +26,12 @@ Inputs materialise(const Case& c);
 std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
                                     std::string_view tensor);
 
+/// The same for `count` int32, of which a list of indices or offsets is made. nan: 2147480000, an id that
+/// nothing has; inf: the least int32; large: any int32; stale: small non-negative numbers, plausible
+/// everywhere; zero: 0. Never -1, which such lists end with.
+std::vector<std::int32_t> poison_integers(const Case& c, Poison poison, std::size_t count,
+                                          std::string_view tensor);
+
 /// What came back from a device, in the case's formats.
 struct Outputs {
   struct Tensor {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 
 #include "cases/inputs.h"
@@ -114,6 +115,32 @@ std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format,
     }
   }
   return bytes;
+}
+
+std::vector<std::int32_t> poison_integers(const Case& c, Poison poison, std::size_t count,
+                                          std::string_view tensor) {
+  const Counter draw(c.seed, Draw::result_memory, hash_name(tensor), 0xffffffffU);
+  std::vector<std::int32_t> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto word = draw.word(static_cast<std::uint32_t>(i));
+    switch (poison) {
+      case Poison::nan:
+        values[i] = 2147480000;
+        break;
+      case Poison::inf:
+        values[i] = std::numeric_limits<std::int32_t>::min();
+        break;
+      case Poison::large:
+        values[i] = word == 0xffffffffU ? -2 : static_cast<std::int32_t>(word);
+        break;
+      case Poison::stale:
+        values[i] = static_cast<std::int32_t>(word % 4096);
+        break;
+      case Poison::zero:
+        break;
+    }
+  }
+  return values;
 }
 
 }  // namespace attest::cases

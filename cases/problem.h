@@ -6,14 +6,15 @@
 
 #include <variant>
 
+#include "cases/ops/block_table_expand.h"
 #include "cases/ops/mla_decode.h"
 
 namespace attest::cases {
 
 /// What is asked. Alternative k of Problem becomes alternative k of Inputs.
-using Problem = std::variant<MlaDecode>;
+using Problem = std::variant<MlaDecode, BlockTableExpand>;
 
 /// The bytes it becomes.
-using Inputs = std::variant<MlaDecodeInputs>;
+using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs>;
 
 }  // namespace attest::cases

@@ -28,6 +28,7 @@ enum class Draw : std::uint32_t {
   garbage_index = 6,
   unused_memory = 7,
   result_memory = 8,
+  block_order = 40,  ///< block tables: which block comes next; which padded entries are -1
 };
 
 class Counter {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "oracle/mla_judge.h"
+#include "oracle/plans/block_table_judge.h"
 
 namespace attest::oracle {
 
@@ -21,6 +22,9 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
   }
   struct Judges {
     Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
+    Verdict operator()(const cases::BlockTableExpand&) const {
+      return judge_block_table_expand(c, inputs, outputs);
+    }
     const cases::Case& c;
     const cases::Inputs& inputs;
     const cases::Outputs& outputs;

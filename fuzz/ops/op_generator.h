@@ -23,5 +23,6 @@ struct OpGenerator {
 };
 
 extern const OpGenerator mla_decode_generator;
+extern const OpGenerator block_table_expand_generator;
 
 }  // namespace attest::fuzz
