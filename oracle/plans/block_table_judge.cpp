@@ -193,10 +193,11 @@ std::optional<Complaint> check_slots(const StepView& v) {
     const int ratio = v.problem.manager_block / v.problem.kernel_block;
     const std::size_t width =
         static_cast<std::size_t>(v.inputs.table_width) * static_cast<std::size_t>(ratio);
-    const bool entries = std::all_of(differences.begin(), differences.end(), [&](const Difference& d) {
-      const std::size_t at = d.row * width + d.entry;
-      return d.entry >= width || d.got == v.got.kernel_block_table[at];
-    });
+    const auto in_table = [&](const Difference& d) { return d.entry < width; };
+    const bool entries = std::any_of(differences.begin(), differences.end(), in_table) &&
+                         std::all_of(differences.begin(), differences.end(), [&](const Difference& d) {
+                           return !in_table(d) || d.got == v.got.kernel_block_table[d.row * width + d.entry];
+                         });
     const bool minus_one =
         std::all_of(differences.begin(), differences.end(), [](const Difference& d) { return d.got == -1; });
     return complain(v, "kv_indices", differences,
