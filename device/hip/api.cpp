@@ -53,6 +53,7 @@ std::optional<std::string> fill(void* library, Api& api) {
   look_up(library, "attest_sim_set_budget", api.sim_set_budget);
   look_up(library, "attest_sim_name_range", api.sim_name_range);
   look_up(library, "attest_sim_set_schedule", api.sim_set_schedule);
+  look_up(library, "attest_sim_set_report", api.sim_set_report);
   look_up(library, "attest_sim_set_detectors", api.sim_set_detectors);
   look_up(library, "attest_sim_findings", api.sim_findings);
   look_up(library, "attest_sim_mark_unwritten", api.sim_mark_unwritten);

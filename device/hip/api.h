@@ -59,6 +59,7 @@ struct Api {
   std::uint64_t (*sim_instructions)() = nullptr;                 ///< wave instructions of the last launch
   void (*sim_set_budget)(std::uint64_t instructions) = nullptr;  ///< per launch
   void (*sim_name_range)(void* pointer, std::size_t bytes, const char* name) = nullptr;
+  void (*sim_set_report)(const char* where) = nullptr;      ///< where faults are told to people; "": nowhere
   int (*sim_set_schedule)(const char* schedule) = nullptr;  ///< 0, or the report says what is wrong
   int (*sim_set_detectors)(const char* list) = nullptr;     ///< 0, or the report says which name is none
   const char* (*sim_findings)() =

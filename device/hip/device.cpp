@@ -120,6 +120,8 @@ HipDevice::HipDevice(const Api& api, std::string kind, int ordinal)
     throw DeviceUnavailable(fmt::format("{}: device {} asked for, but there {} {}", kind_, ordinal,
                                         count == 1 ? "is only" : "are", count));
   }
+  // Faults come back as reports; nobody else needs to be told.
+  if (api_.sim_set_report != nullptr) api_.sim_set_report("");
   try {
     make_current();
     arch_ = architecture_of(api_, ordinal);

@@ -89,6 +89,8 @@ void put(std::byte* block, std::size_t room, std::size_t offset, std::size_t siz
   std::memcpy(block + offset, &value, std::min(size, sizeof value));
 }
 
+constexpr std::uint64_t not_null = 1;
+
 void fill_hidden_arguments(std::byte* block, std::size_t room, const Kernel& kernel, const Launch& launch,
                            std::uint32_t dynamic_lds) {
   const std::uint32_t grid_dims = launch.blocks[2] * launch.threads[2] + launch.remainder[2] > 1   ? 3
@@ -109,6 +111,9 @@ void fill_hidden_arguments(std::byte* block, std::size_t room, const Kernel& ker
     if (kind == "dynamic_lds_size") value = dynamic_lds;
     if (kind == "shared_base") value = aperture::shared_base >> 32;
     if (kind == "private_base") value = aperture::private_base >> 32;
+    if (kind == "hostcall_buffer") value = launch.hostcall_buffer;
+    // Kernels ask whether it is null to know whether the grid may be synchronised.
+    if (kind == "multigrid_sync_arg") value = launch.cooperative ? not_null : 0;
     put(block, room, a.offset, a.size, value);
   }
 }
@@ -141,6 +146,7 @@ struct Plan {
   std::uint32_t user_sgprs[16] = {};
   std::uint32_t user_sgpr_count = 0;
   std::uint32_t entry = 0;
+  mutable GlobalBarrier global_barrier = {};  ///< of workgroups that take turns on one thread
 };
 
 /// What the loop over instructions does besides executing them.
@@ -199,6 +205,8 @@ void Group::start(const Plan& plan, std::uint64_t linear_id) {
   group.waves = waves_.reserve(group.wave_count);
   group.lds = lds_.reserve(std::max<std::size_t>(plan.lds_bytes, 64));
   group.lds_bytes = plan.lds_bytes;
+  group.global_barrier = &plan.global_barrier;
+  group.interrupt = &plan.launch.interrupt;
   std::memset(group.lds, 0xff, plan.lds_bytes);
   const std::size_t rows = std::size_t{d.vgpr_count()} * lanes;
   std::uint32_t* vgprs = vgprs_.reserve(rows * group.wave_count);
@@ -515,7 +523,7 @@ LaunchResult Dispatcher::run(const LoadedKernel& loaded, const Launch& launch, M
     throw fault;
   };
 
-  Plan plan{loaded, launch, settings, memory};
+  Plan plan{.loaded = loaded, .launch = launch, .settings = settings, .memory = memory};
   std::uint64_t threads = 1;
   plan.group_count = 1;
   for (int k = 0; k < 3; ++k) {

@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,6 +36,9 @@ struct Launch {
       0, 0, 0};  ///< work-items of the last, partial workgroup, which is then one more; 0: none
   std::uint32_t dynamic_lds_bytes = 0;
   std::span<const std::byte> kernarg;  ///< explicit arguments; hidden ones are filled in here
+  bool cooperative = false;            ///< the kernel may wait for all workgroups
+  std::uint64_t hostcall_buffer = 0;   ///< guest address for the hidden argument of that name; 0: none
+  std::function<void()> interrupt;     ///< called when a wave sends MSG_INTERRUPT, in the thread that runs it
 };
 
 struct Settings {

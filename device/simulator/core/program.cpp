@@ -82,6 +82,7 @@ bool may_reach_other_workgroups(const Instruction& i) {
     case Op::buffer_inv:
     case Op::buffer_wbinvl1:
     case Op::buffer_wbinvl1_vol:
+    case Op::ds_gws_barrier:
       return true;
     default:
       break;

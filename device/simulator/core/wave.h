@@ -56,7 +56,8 @@ struct alignas(64) Wave {
   std::uint32_t pc = 0;    ///< index into the program's instructions, of the next one to execute
   WaveState state = WaveState::running;
   std::uint32_t id_in_group = 0;
-  std::uint64_t instructions = 0;  ///< executed so far
+  std::uint64_t instructions = 0;    ///< executed so far
+  std::uint32_t global_barrier = 0;  ///< the generation it waits for; 0: none
 
   const Program* program = nullptr;
   Workgroup* group = nullptr;

@@ -59,13 +59,12 @@ Fidelity fidelity(Op op) {
     case Op::v_screen_partition_4se_b32:
     case Op::s_endpgm_ordered_ps_done:
       return {Exactness::not_modelled, 0, "graphics only"};
-    case Op::ds_gws_barrier:
     case Op::ds_gws_init:
     case Op::ds_gws_sema_br:
     case Op::ds_gws_sema_p:
     case Op::ds_gws_sema_release_all:
     case Op::ds_gws_sema_v:
-      return {Exactness::not_modelled, 0, "global wave sync needs a device-wide barrier"};
+      return {Exactness::not_modelled, 0, "of global wave sync only the barrier is in use"};
     case Op::buffer_store_lds_dword:
     case Op::ds_condxchg32_rtn_b64:
       return {Exactness::not_modelled, 0, "not documented for this part"};

@@ -250,6 +250,26 @@ void swizzle(Wave& w, const Instruction& i) {
 
 void nothing(Wave&, const Instruction&) {}
 
+/// Global wave sync as grid barriers use it (ROCm-Device-Libs, ockl/src/cg.cl): one wave of each workgroup
+/// comes, with the number of workgroups less one in the first active lane. A wave that is early stays at the
+/// instruction.
+void global_barrier(Wave& w, const Instruction& i) {
+  if (w.exec() == 0) return;
+  GlobalBarrier& barrier = *w.group->global_barrier;
+  if (w.global_barrier == 0) {
+    w.global_barrier = barrier.generation + 1;
+    if (barrier.arrived++ == rows(w, i.addr)[std::countr_zero(w.exec())]) {
+      barrier.arrived = 0;
+      ++barrier.generation;
+    }
+  }
+  if (barrier.generation < w.global_barrier) {
+    --w.pc;
+  } else {
+    w.global_barrier = 0;
+  }
+}
+
 }  // namespace
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
@@ -269,6 +289,7 @@ void nothing(Wave&, const Instruction&) {}
 #define ATTEST_PAIR(Name, A, B) Name<A, B>
 
 Handler ds_handler(const Instruction& instruction) {
+  if (instruction.op == Op::ds_gws_barrier) return global_barrier;
   if (instruction.gds) return nullptr;
   switch (instruction.op) {
     case Op::ds_read_u8:

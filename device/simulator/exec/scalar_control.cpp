@@ -108,6 +108,10 @@ void set_register(Wave& w, const Instruction& i, u32 value) {
   }
 }
 
+void interrupt(Wave& w, const Instruction&) {
+  if (w.group != nullptr && w.group->interrupt != nullptr && *w.group->interrupt) (*w.group->interrupt)();
+}
+
 [[noreturn]] void trap(Wave&, const Instruction& i) {
   const int id = i.imm & 0xff;
   throw Fault(FaultKind::trap, fmt::format("s_trap {}{}", id,
@@ -166,8 +170,8 @@ Handler control_handler(const Instruction& i) {
     case Op::s_decperflevel:
     case Op::s_ttracedata:
       return nothing;
-    case Op::s_sendmsg:  // MSG_INTERRUPT wakes the host, which is waiting anyway
-      return (i.imm & 0xf) == 1 ? nothing : nullptr;
+    case Op::s_sendmsg:  // MSG_INTERRUPT wakes the host
+      return (i.imm & 0xf) == 1 ? interrupt : nullptr;
     case Op::s_setkill:
       return [](Wave& w, const Instruction& n) {
         if ((n.imm & 1) != 0) w.state = WaveState::ended;

@@ -4,6 +4,7 @@
 #include <hip/hip_runtime_api.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <string>
 
@@ -306,32 +307,88 @@ ATTEST_HIP hipError_t hipDeviceGetAttribute(int* value, hipDeviceAttribute_t att
   });
 }
 
-ATTEST_HIP hipError_t hipDeviceSynchronize() {
-  return api([&] {
-    SimDevice& d = device();
-    const std::scoped_lock lock(d.mutex);
-    return std::exchange(d.pending, hipSuccess);
-  });
+ATTEST_HIP hipError_t hipDeviceReset() {
+  return hipDeviceSynchronize();
 }
 
-ATTEST_HIP hipError_t hipStreamCreate(hipStream_t* stream) {
+ATTEST_HIP hipError_t hipDeviceComputeCapability(int* major, int* minor, hipDevice_t ordinal) {
   return api([&] {
-    if (stream == nullptr) return hipErrorInvalidValue;
-    *stream = Runtime::get().create_stream();
+    if (major == nullptr || minor == nullptr) return hipErrorInvalidValue;
+    if (!is_device(ordinal)) return hipErrorInvalidDevice;
+    *major = 9;
+    *minor = 4;
     return hipSuccess;
   });
 }
 
-ATTEST_HIP hipError_t hipStreamCreateWithFlags(hipStream_t* stream, unsigned int flags) {
-  if (flags != hipStreamDefault && flags != hipStreamNonBlocking) return remember(hipErrorInvalidValue);
-  return hipStreamCreate(stream);
+ATTEST_HIP hipError_t hipDeviceGetPCIBusId(char* id, int bytes, int ordinal) {
+  return api([&] {
+    if (id == nullptr || bytes <= 0) return hipErrorInvalidValue;
+    if (!is_device(ordinal)) return hipErrorInvalidDevice;
+    std::snprintf(id, static_cast<std::size_t>(bytes), "0000:%02x:00.0", static_cast<unsigned>(ordinal) + 1);
+    return hipSuccess;
+  });
 }
 
-ATTEST_HIP hipError_t hipStreamSynchronize(hipStream_t stream) {
-  if (!Runtime::get().is_stream(stream)) return remember(hipErrorInvalidHandle);
-  return hipDeviceSynchronize();
+ATTEST_HIP hipError_t hipChooseDevice(int* ordinal, const hipDeviceProp_t*) {
+  return api([&] {
+    if (ordinal == nullptr) return hipErrorInvalidValue;
+    *ordinal = 0;
+    return hipSuccess;
+  });
 }
 
-ATTEST_HIP hipError_t hipStreamDestroy(hipStream_t stream) {
-  return api([&] { return Runtime::get().remove_stream(stream) ? hipSuccess : hipErrorInvalidHandle; });
+// Kernels of one simulated device cannot reach the memory of another; copies can.
+ATTEST_HIP hipError_t hipDeviceCanAccessPeer(int* can, int ordinal, int peer) {
+  return api([&] {
+    if (can == nullptr) return hipErrorInvalidValue;
+    if (!is_device(ordinal) || !is_device(peer)) return hipErrorInvalidDevice;
+    *can = 0;
+    return hipSuccess;
+  });
+}
+ATTEST_HIP hipError_t hipDeviceEnablePeerAccess(int peer, unsigned int) {
+  return remember(is_device(peer) ? hipErrorPeerAccessUnsupported : hipErrorInvalidDevice);
+}
+ATTEST_HIP hipError_t hipDeviceDisablePeerAccess(int peer) {
+  return remember(is_device(peer) ? hipErrorPeerAccessNotEnabled : hipErrorInvalidDevice);
+}
+
+ATTEST_HIP hipError_t hipSetDeviceFlags(unsigned int) {
+  return hipSuccess;
+}
+ATTEST_HIP hipError_t hipGetDeviceFlags(unsigned int* flags) {
+  return api([&] {
+    if (flags == nullptr) return hipErrorInvalidValue;
+    *flags = hipDeviceScheduleAuto;
+    return hipSuccess;
+  });
+}
+ATTEST_HIP hipError_t hipDeviceSetCacheConfig(hipFuncCache_t) {
+  return hipSuccess;
+}
+ATTEST_HIP hipError_t hipDeviceGetCacheConfig(hipFuncCache_t* config) {
+  return api([&] {
+    if (config == nullptr) return hipErrorInvalidValue;
+    *config = hipFuncCachePreferNone;
+    return hipSuccess;
+  });
+}
+ATTEST_HIP hipError_t hipDeviceSetSharedMemConfig(hipSharedMemConfig) {
+  return hipSuccess;
+}
+ATTEST_HIP hipError_t hipDeviceGetSharedMemConfig(hipSharedMemConfig* config) {
+  return api([&] {
+    if (config == nullptr) return hipErrorInvalidValue;
+    *config = hipSharedMemBankSizeFourByte;
+    return hipSuccess;
+  });
+}
+ATTEST_HIP hipError_t hipDeviceGetLimit(std::size_t* value, hipLimit_t limit) {
+  return api([&] {
+    if (value == nullptr) return hipErrorInvalidValue;
+    if (limit != hipLimitMallocHeapSize) return hipErrorUnsupportedLimit;
+    *value = 0;  // no malloc in kernels
+    return hipSuccess;
+  });
 }

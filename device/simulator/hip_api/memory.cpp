@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "device/simulator/hip_api/export.h"
+#include "device/simulator/hip_api/host_memory.h"
 #include "device/simulator/hip_api/runtime.h"
 
 using namespace attest::device::sim::hip;
@@ -34,7 +35,12 @@ hipError_t copy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kin
   const bool from_device = runtime.owner(from) != nullptr;
   const bool wants_to = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice;
   const bool wants_from = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice;
-  if (kind != hipMemcpyDefault && (to_device != wants_to || from_device != wants_from))
+  // Memory that host and device share passes for either.
+  const auto contradicts = [&](const void* pointer, bool on_device, bool wanted) {
+    return on_device != wanted && !(wanted && is_visible_host(pointer, bytes));
+  };
+  if (kind != hipMemcpyDefault &&
+      (contradicts(to, to_device, wants_to) || contradicts(from, from_device, wants_from)))
     return hipErrorInvalidValue;
   SimDevice& d = to_device ? *runtime.owner(to) : from_device ? *runtime.owner(from) : device();
   const std::scoped_lock lock(d.mutex);
@@ -42,6 +48,7 @@ hipError_t copy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kin
   const void* source = from_device ? device_bytes(from, bytes) : from;
   if (target == nullptr || source == nullptr) return hipErrorInvalidValue;
   std::memmove(target, source, bytes);
+  d.clock_ns += 10'000 + bytes / 50;  // 50 GB/s, and ten microseconds to begin
   if (to_device && from_device && runtime.owner(from) == &d) {
     d.memory.copy_notes(address_of(to), address_of(from), bytes);
   } else if (to_device) {
@@ -53,12 +60,15 @@ hipError_t copy(void* to, const void* from, std::size_t bytes, hipMemcpyKind kin
 template <typename T>
 hipError_t fill(void* to, T value, std::size_t count) {
   if (count == 0) return hipSuccess;
+  if (count > ~std::size_t{0} / sizeof(T)) return hipErrorInvalidValue;
   SimDevice* owner = Runtime::get().owner(to);
-  if (owner == nullptr || count > ~std::size_t{0} / sizeof(T)) return hipErrorInvalidValue;
-  const std::scoped_lock lock(owner->mutex);
-  std::byte* target = owner->memory.translate_for_host(address_of(to), count * sizeof(T));
+  if (owner == nullptr && !is_visible_host(to, count * sizeof(T))) return hipErrorInvalidValue;
+  SimDevice& d = owner != nullptr ? *owner : device();
+  const std::scoped_lock lock(d.mutex);
+  std::byte* target = owner != nullptr ? d.memory.translate_for_host(address_of(to), count * sizeof(T))
+                                       : static_cast<std::byte*>(to);
   if (target == nullptr) return hipErrorInvalidValue;
-  owner->memory.mark(address_of(to), count * sizeof(T), true);
+  if (owner != nullptr) d.memory.mark(address_of(to), count * sizeof(T), true);
   if constexpr (sizeof(T) == 1) {
     std::memset(target, value, count);
   } else {
@@ -87,7 +97,7 @@ ATTEST_HIP hipError_t hipFree(void* pointer) {
   return api([&] {
     if (pointer == nullptr) return hipSuccess;
     SimDevice* owner = Runtime::get().owner(pointer);
-    if (owner == nullptr) return hipErrorInvalidValue;
+    if (owner == nullptr) return host_release(pointer) ? hipSuccess : hipErrorInvalidValue;
     const std::scoped_lock lock(owner->mutex);
     return owner->memory.release(address_of(pointer)) ? hipSuccess : hipErrorInvalidValue;
   });
@@ -140,4 +150,63 @@ ATTEST_HIP hipError_t hipMemsetD16(hipDeviceptr_t to, unsigned short value, std:
 }
 ATTEST_HIP hipError_t hipMemsetD32(hipDeviceptr_t to, int value, std::size_t count) {
   return api([&] { return fill(to, value, count); });
+}
+
+ATTEST_HIP hipError_t hipMemcpyWithStream(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind,
+                                          hipStream_t stream) {
+  return hipMemcpyAsync(to, from, bytes, kind, stream);
+}
+ATTEST_HIP hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, void* from, std::size_t bytes,
+                                         hipStream_t stream) {
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyHostToDevice, stream);
+}
+ATTEST_HIP hipError_t hipMemcpyDtoHAsync(void* to, hipDeviceptr_t from, std::size_t bytes,
+                                         hipStream_t stream) {
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToHost, stream);
+}
+ATTEST_HIP hipError_t hipMemcpyDtoDAsync(hipDeviceptr_t to, hipDeviceptr_t from, std::size_t bytes,
+                                         hipStream_t stream) {
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToDevice, stream);
+}
+ATTEST_HIP hipError_t hipMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
+  return hipMemcpy(to, from, bytes, hipMemcpyDeviceToDevice);
+}
+ATTEST_HIP hipError_t hipMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes,
+                                         hipStream_t stream) {
+  return hipMemcpyAsync(to, from, bytes, hipMemcpyDeviceToDevice, stream);
+}
+ATTEST_HIP hipError_t hipMemsetD8Async(hipDeviceptr_t to, unsigned char value, std::size_t count,
+                                       hipStream_t) {
+  return hipMemsetD8(to, value, count);
+}
+ATTEST_HIP hipError_t hipMemsetD16Async(hipDeviceptr_t to, unsigned short value, std::size_t count,
+                                        hipStream_t) {
+  return hipMemsetD16(to, value, count);
+}
+ATTEST_HIP hipError_t hipMemsetD32Async(hipDeviceptr_t to, int value, std::size_t count, hipStream_t) {
+  return hipMemsetD32(to, value, count);
+}
+ATTEST_HIP hipError_t hipMallocAsync(void** pointer, std::size_t bytes, hipStream_t stream) {
+  if (!Runtime::get().is_stream(stream)) return remember(hipErrorInvalidHandle);
+  return hipMalloc(pointer, bytes);
+}
+ATTEST_HIP hipError_t hipFreeAsync(void* pointer, hipStream_t stream) {
+  if (!Runtime::get().is_stream(stream)) return remember(hipErrorInvalidHandle);
+  return hipFree(pointer);
+}
+ATTEST_HIP hipError_t hipExtMallocWithFlags(void** pointer, std::size_t bytes, unsigned int) {
+  return hipMalloc(pointer, bytes);
+}
+ATTEST_HIP hipError_t hipMemGetAddressRange(hipDeviceptr_t* base, std::size_t* bytes,
+                                            hipDeviceptr_t pointer) {
+  return api([&] {
+    SimDevice* owner = Runtime::get().owner(pointer);
+    if (owner == nullptr) return hipErrorInvalidDevicePointer;
+    const std::scoped_lock lock(owner->mutex);
+    const auto found = owner->memory.allocation(address_of(pointer));
+    if (!found) return hipErrorInvalidDevicePointer;
+    if (base != nullptr) *base = reinterpret_cast<hipDeviceptr_t>(found->first);
+    if (bytes != nullptr) *bytes = found->second;
+    return hipSuccess;
+  });
 }

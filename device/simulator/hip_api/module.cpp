@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Code objects and launches. A launch runs to its end before it returns. When the kernel is stopped, the
-// launch returns the error and the next synchronisation returns it too, so that programs which look in either
-// place find it.
+// Code objects, and what the simulator offers beyond HIP.
 #include <fmt/format.h>
 #include <hip/hip_runtime_api.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "device/simulator/hip_api/export.h"
+#include "device/simulator/hip_api/launch.h"
 #include "device/simulator/hip_api/runtime.h"
 #include "device/simulator/hip_api/simulator.h"
 
@@ -22,22 +16,6 @@ using namespace attest::device::sim;
 using namespace attest::device::sim::hip;
 
 namespace {
-
-/// Copies from a pointer the caller vouches for, as far as it is readable: a header that claims more than
-/// there is must not bring the process down.
-std::vector<std::byte> copy_readable(const void* from, std::size_t bytes) {
-  std::vector<std::byte> copy(bytes);
-  std::size_t done = 0;
-  while (done < bytes) {
-    iovec local{copy.data() + done, bytes - done};
-    iovec remote{const_cast<std::byte*>(static_cast<const std::byte*>(from)) + done, bytes - done};
-    const ssize_t got = process_vm_readv(getpid(), &local, 1, &remote, 1, 0);
-    if (got <= 0) break;
-    done += static_cast<std::size_t>(got);
-  }
-  copy.resize(done);
-  return copy;
-}
 
 constexpr std::size_t largest_image = std::size_t{4} << 30;
 
@@ -48,102 +26,7 @@ hipError_t load(hipModule_t* module, std::vector<std::byte> bytes) {
     *module = Runtime::get().add(std::make_unique<Module>(d, std::move(bytes)));
     return hipSuccess;
   } catch (const CodeObjectError& error) {
-    d.last_report = nlohmann::json{{"kind", "code_object"}, {"message", error.what()}}.dump();
-    const std::string_view what = error.what();
-    const bool other_target = what.find("gfx942") != std::string_view::npos;
-    return other_target ? hipErrorNoBinaryForGpu : hipErrorInvalidImage;
-  }
-}
-
-std::string report(const KernelFault& fault) {
-  nlohmann::json json = {{"kind", name(fault.kind)},
-                         {"message", fault.message},
-                         {"kernel", fault.kernel},
-                         {"pc", fault.pc},
-                         {"disassembly", fault.disassembly},
-                         {"workgroup", fault.workgroup},
-                         {"wave", fault.wave},
-                         {"lane", fault.lane},
-                         {"address", fault.address}};
-  return json.dump();
-}
-
-hipError_t code_of(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::launch:
-      return hipErrorInvalidConfiguration;
-    case FaultKind::instruction_budget:
-    case FaultKind::barrier_deadlock:
-      return hipErrorLaunchTimeOut;
-    default:
-      return hipErrorLaunchFailure;
-  }
-}
-
-/// The argument block of a launch, from whichever of the two ways the caller used. nullopt when neither is
-/// usable.
-std::optional<std::vector<std::byte>> arguments(const Kernel& kernel, void** parameters, void** extra) {
-  std::vector<std::byte> block;
-  if (extra != nullptr) {
-    const void* buffer = nullptr;
-    const std::size_t* size = nullptr;
-    for (void** e = extra; *e != HIP_LAUNCH_PARAM_END; e += 2) {
-      if (*e == HIP_LAUNCH_PARAM_BUFFER_POINTER) {
-        buffer = e[1];
-      } else if (*e == HIP_LAUNCH_PARAM_BUFFER_SIZE) {
-        size = static_cast<const std::size_t*>(e[1]);
-      } else {
-        return std::nullopt;
-      }
-    }
-    if (buffer == nullptr || size == nullptr || *size > 64 * 1024) return std::nullopt;
-    block.resize(*size);
-    std::memcpy(block.data(), buffer, *size);
-    return block;
-  }
-  std::size_t given = 0;
-  for (const KernelArgument& a : kernel.arguments) {
-    if (a.kind.starts_with("hidden_")) continue;
-    if (parameters == nullptr || parameters[given] == nullptr || a.size > 4096 || a.offset > 4096)
-      return std::nullopt;
-    block.resize(std::max<std::size_t>(block.size(), a.offset + a.size));
-    std::memcpy(block.data() + a.offset, parameters[given++], a.size);
-  }
-  if (given == 0 && parameters != nullptr && kernel.kernarg_bytes != 0 && kernel.arguments.empty())
-    return std::nullopt;
-  return block;
-}
-
-/// Prints, when the environment asked for it, the hazards of one launch, which may end by an exception.
-class Hazards {
- public:
-  explicit Hazards(SimDevice& device) : device_(device) {}
-  ~Hazards() {
-    if (!device_.print_hazards || device_.settings.watch == nullptr) return;
-    for (const detect::Hazard& h : device_.detectors.take().report.ranked())
-      std::fprintf(stderr, "%s\n", h.line().c_str());
-  }
-  Hazards(const Hazards&) = delete;
-  Hazards& operator=(const Hazards&) = delete;
-
- private:
-  SimDevice& device_;
-};
-
-hipError_t launch(Function& function, const Launch& shape) {
-  SimDevice& d = function.module->device;
-  const std::scoped_lock lock(d.mutex);
-  d.last_report.clear();
-  d.instructions = 0;
-  const Hazards printer(d);
-  try {
-    d.instructions = d.dispatcher.run(*function.kernel, shape, d.memory, d.settings).instructions;
-    return hipSuccess;
-  } catch (const KernelFault& fault) {
-    d.last_report = report(fault);
-    const hipError_t error = code_of(fault.kind);
-    if (fault.kind != FaultKind::launch) d.pending = error;
-    return error;
+    return refuse_image(d, error);
   }
 }
 
@@ -153,9 +36,8 @@ ATTEST_HIP hipError_t hipModuleLoadData(hipModule_t* module, const void* image) 
   return api([&] {
     if (module == nullptr || image == nullptr) return hipErrorInvalidValue;
     *module = nullptr;
-    const std::size_t size = claimed_size(copy_readable(image, 4096));
-    if (size > largest_image) return hipErrorInvalidImage;
-    return load(module, copy_readable(image, std::max<std::size_t>(size, 64)));
+    std::vector<std::byte> bytes = image_at(image);
+    return bytes.empty() ? hipErrorInvalidImage : load(module, std::move(bytes));
   });
 }
 
@@ -224,17 +106,8 @@ ATTEST_HIP hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int
     Function* f = runtime.find(function);
     if (f == nullptr) return hipErrorInvalidHandle;
     if (!runtime.is_stream(stream)) return hipErrorInvalidHandle;
-    if (parameters != nullptr && extra != nullptr) return hipErrorInvalidValue;
-    const auto block = arguments(f->kernel->kernel, parameters, extra);
-    if (!block) return hipErrorInvalidValue;
-    Launch shape;
-    const unsigned int grid[3] = {grid_x, grid_y, grid_z};
-    const unsigned int threads[3] = {block_x, block_y, block_z};
-    std::copy_n(grid, 3, shape.blocks);
-    std::copy_n(threads, 3, shape.threads);
-    shape.dynamic_lds_bytes = shared_bytes;
-    shape.kernarg = *block;
-    return launch(*f, shape);
+    return launch(*f, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes}, parameters,
+                  extra);
   });
 }
 
@@ -313,6 +186,12 @@ ATTEST_HIP void attest_sim_mark_unwritten(void* pointer, std::size_t bytes) {
   if (owner == nullptr) return;
   const std::scoped_lock lock(owner->mutex);
   owner->memory.mark(reinterpret_cast<std::uint64_t>(pointer), bytes, false);
+}
+
+ATTEST_HIP void attest_sim_set_report(const char* where) {
+  SimDevice& d = device();
+  const std::scoped_lock lock(d.mutex);
+  d.report = where != nullptr ? where : "";
 }
 
 ATTEST_HIP void attest_sim_set_threads(std::uint32_t threads) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,6 +39,14 @@ void SimDevice::choose(const detect::Schedule& schedule) {
   settings.watch = detectors.wanted() ? &detectors : nullptr;
 }
 
+void SimDevice::tell(const std::string& line) const {
+  if (report.empty() || report == "none") return;
+  std::FILE* file = report == "stderr" ? stderr : std::fopen(report.c_str(), "a");
+  if (file == nullptr) file = stderr;
+  fmt::print(file, "attest simulator: {}\n", line);
+  if (file != stderr) std::fclose(file);
+}
+
 void SimDevice::choose(detect::DetectorSet set) {
   detectors.choose(set);
   settings.watch = detectors.wanted() ? &detectors : nullptr;
@@ -69,6 +78,8 @@ Runtime::Runtime() {
     devices_.back()->choose(*schedule);
     if (detectors) devices_.back()->choose(*detectors);
     devices_.back()->print_hazards = true;
+    if (const char* report = std::getenv("ATTEST_SIM_REPORT"); report != nullptr)
+      devices_.back()->report = report;
   }
 }
 
@@ -124,12 +135,18 @@ Function* Runtime::find(hipFunction_t handle) {
   return functions_.contains(handle) ? reinterpret_cast<Function*>(handle) : nullptr;
 }
 
-hipStream_t Runtime::create_stream() {
+hipStream_t Runtime::create_stream(unsigned int flags, int priority) {
   const std::scoped_lock lock(mutex_);
-  auto token = std::make_unique<char>();
-  const auto handle = reinterpret_cast<hipStream_t>(token.get());
-  streams_.emplace(handle, std::move(token));
+  auto stream = std::make_unique<Stream>(Stream{flags, priority});
+  const auto handle = reinterpret_cast<hipStream_t>(stream.get());
+  streams_.emplace(handle, std::move(stream));
   return handle;
+}
+
+const Stream* Runtime::find(hipStream_t stream) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = streams_.find(stream);
+  return found != streams_.end() ? found->second.get() : nullptr;
 }
 
 bool Runtime::is_stream(hipStream_t stream) {

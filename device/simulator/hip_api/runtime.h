@@ -5,7 +5,8 @@
 //
 // Environment: ATTEST_SIM_DEVICES (default 8), ATTEST_SIM_THREADS (0: as many as oneTBB offers),
 // ATTEST_SIM_BUDGET (wave instructions per launch), ATTEST_SIM_SCHEDULE (detect/schedule.h),
-// ATTEST_SIM_DETECT (detectors: all, none, or a list; their hazards go to stderr after each launch).
+// ATTEST_SIM_REPORT (where faults go: stderr, none, or a file), ATTEST_SIM_DETECT (detectors: all, none, or a
+// list; their hazards go to stderr after each launch).
 #pragma once
 
 #include <hip/hip_runtime_api.h>
@@ -49,7 +50,16 @@ struct SimDevice {
   bool print_hazards = false;  ///< on stderr after each launch: the environment asked for detectors
   std::string last_report;     ///< JSON of the last fault; empty when the last launch had none
   std::uint64_t instructions = 0;
+  std::uint64_t clock_ns = 0;     ///< simulated time, which events read
+  std::string report = "stderr";  ///< where faults are told: "stderr", a file, or nowhere
+  void tell(const std::string& line) const;
   hipError_t pending = hipSuccess;  ///< what an asynchronous launch left for the next synchronisation
+};
+
+/// What a hipStream_t points to. Work is done when its call returns, so a stream holds nothing.
+struct Stream {
+  unsigned int flags = 0;
+  int priority = 0;
 };
 
 /// What a hipModule_t points to.
@@ -83,9 +93,11 @@ class Runtime {
   Function* find(hipFunction_t handle);
   void publish(Function* function);
 
-  hipStream_t create_stream();
+  hipStream_t create_stream(unsigned int flags, int priority);
   bool is_stream(hipStream_t stream);
   bool remove_stream(hipStream_t stream);
+  /// nullptr for the null streams and for what is none.
+  const Stream* find(hipStream_t stream);
 
  private:
   Runtime();
@@ -94,7 +106,7 @@ class Runtime {
   std::vector<std::unique_ptr<SimDevice>> devices_;
   std::map<hipModule_t, std::unique_ptr<Module>> modules_;
   std::set<const void*> functions_;
-  std::map<hipStream_t, std::unique_ptr<char>> streams_;
+  std::map<hipStream_t, std::unique_ptr<Stream>> streams_;
 };
 
 /// The calling thread's.

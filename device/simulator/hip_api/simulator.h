@@ -45,6 +45,10 @@ const char* attest_sim_findings();
 /// reading it before a kernel has written it counts as uninitialised. hipMalloc leaves memory like that.
 void attest_sim_mark_unwritten(void* pointer, std::size_t bytes);
 
+/// Where faults are told to people: "stderr" (the default, or what ATTEST_SIM_REPORT says), a file that they
+/// are appended to, or "" for nowhere.
+void attest_sim_set_report(const char* where);
+
 /// Threads that run workgroups; 0: as many as oneTBB offers. Results do not depend on it.
 void attest_sim_set_threads(std::uint32_t threads);
 
