@@ -16,8 +16,13 @@ int wrap(int value, int low, int high) {
 
 Case fit(Case c, const MlaDecodeDomain& domain) {
   auto& p = std::get<MlaDecode>(c.problem);
-  if (std::find(domain.heads.begin(), domain.heads.end(), p.heads) == domain.heads.end())
+  if (!domain.heads.empty() &&
+      std::find(domain.heads.begin(), domain.heads.end(), p.heads) == domain.heads.end())
     p.heads = domain.heads[static_cast<std::size_t>(p.heads) % domain.heads.size()];
+
+  if (!domain.page_sizes.empty() &&
+      std::find(domain.page_sizes.begin(), domain.page_sizes.end(), p.page_size) == domain.page_sizes.end())
+    p.page_size = domain.page_sizes[static_cast<std::size_t>(p.page_size) % domain.page_sizes.size()];
 
   const bool fp8_q = domain.q_format != Format::bf16, fp8_kv = domain.kv_format != Format::bf16;
   p.q_format = domain.q_format;
@@ -25,7 +30,6 @@ Case fit(Case c, const MlaDecodeDomain& domain) {
   if (!fp8_q) p.q_scale = 1.0F;
   if (!fp8_kv) p.kv_scale = 1.0F;
   if (domain.causal_only) p.causal = true;
-  if (domain.single_split) p.num_splits = 1;
   if (!domain.return_lse) p.return_lse = false;
   if (!domain.page_padding) c.memory.page_padding_bytes = 0;
   if (std::find(domain.placements_excluded.begin(), domain.placements_excluded.end(), c.memory.placement) !=
@@ -44,6 +48,26 @@ Case fit(Case c, const MlaDecodeDomain& domain) {
     reached = reached || r.q_len == wanted;
   }
   if (!reached) p.requests.front().q_len = wanted;
+
+  p.num_splits = wrap(p.num_splits, domain.num_splits_min, domain.num_splits_max);
+  if (domain.keys_for_every_row)
+    for (Request& r : p.requests) {
+      r.q_len = std::max(r.q_len, 1);
+      r.kv_len = std::max(r.kv_len, r.q_len);
+    }
+  if (domain.tokens_per_split > 0) {
+    for (Request& r : p.requests) {
+      // The first position sees kv_len - q_len + 1 keys.
+      const int chunks = (r.kv_len - r.q_len + domain.tokens_per_split) / domain.tokens_per_split;
+      p.num_splits = std::clamp(chunks, domain.num_splits_min, p.num_splits);
+    }
+    for (Request& r : p.requests)
+      r.kv_len = std::max(r.kv_len, (p.num_splits - 1) * domain.tokens_per_split + r.q_len);
+  }
+  if (p.num_splits == 1 && !domain.lse_with_one_split) p.return_lse = false;
+  if (domain.unit_scales) p.q_scale = p.kv_scale = 1.0F;
+  if (domain.finite_unused && (c.memory.unused == Poison::nan || c.memory.unused == Poison::inf))
+    c.memory.unused = Poison::stale;
   return c;
 }
 

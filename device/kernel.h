@@ -96,6 +96,8 @@ class Kernel {
   [[nodiscard]] virtual std::string contract() const = 0;   ///< "attest" or "aiter"
   [[nodiscard]] virtual std::string fault() const = 0;      ///< planted fault, or empty
   [[nodiscard]] virtual std::string imitates() const = 0;   ///< link to the public report, or empty
+  /// Only for who names it: no part of "all kernels" of an op or a contract. So are kernels with a fault.
+  [[nodiscard]] virtual bool by_hand() const { return false; }
   [[nodiscard]] virtual std::string precision() const = 0;  ///< profile name for the oracle
   [[nodiscard]] virtual std::string supports() const = 0;   ///< one line for people
   /// Why this kernel does not do this case, in words; nullopt when it does.

@@ -59,7 +59,8 @@ int run(int argc, char** argv) {
       app.add_subcommand("fuzz", "Test kernels on generated cases; shrink and record what fails");
   fuzz_verb->add_option(
       "--kernel", fuzz.kernels,
-      "Kernel to test, as attest kernels names it, or aiter for all of AITER's (repeatable)");
+      "Kernel to test, as attest kernels names it; aiter: all of AITER's; aiter@sound: those, on the cases "
+      "where they are known to be right (repeatable)");
   fuzz_verb->add_option("--op", fuzz.op, "Test every faultless kernel of this op");
   fuzz_verb
       ->add_option("--cases", fuzz.cases,

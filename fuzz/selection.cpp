@@ -33,10 +33,23 @@ std::size_t likeness(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
+bool any_of_contract(std::string_view contract) {
+  const auto& all = device::kernels();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const device::Kernel* k) { return k->contract() == contract; });
+}
+
+std::string not_run(const std::string& what) {
+  return fmt::format("{} was not run: AITER's objects are not here; name their folder with --aiter-hsa DIR",
+                     what);
+}
+
 }  // namespace
 
 const device::Kernel& select_kernel(const std::string& name, const Common& common) {
   const device::Kernel* kernel = device::find_kernel(name);
+  if (kernel == nullptr && name.starts_with("aiter/") && !any_of_contract("aiter"))
+    throw device::DeviceUnavailable(not_run(name));
   if (kernel == nullptr) {
     std::vector<std::string> known;
     for (const device::Kernel* k : device::kernels()) known.push_back(k->name());
@@ -58,7 +71,8 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
   std::vector<std::string> names, ops;
   for (const device::Kernel* k : device::kernels()) {
     if (std::find(ops.begin(), ops.end(), k->op()) == ops.end()) ops.push_back(k->op());
-    if (k->op() == op && k->fault().empty() && k->arch() == common.arch) names.push_back(k->name());
+    if (k->op() == op && k->fault().empty() && !k->by_hand() && k->arch() == common.arch)
+      names.push_back(k->name());
   }
   if (names.empty())
     throw UsageError(fmt::format("no kernel for op '{}' on {}; there are kernels for {}", op, common.arch,
@@ -66,12 +80,16 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
   return names;
 }
 
-std::vector<std::string> kernels_of_contract(const std::string& contract, const Common& common) {
+std::vector<std::string> kernels_of_word(const std::string& word, const Common& common) {
+  const bool sound = word == "aiter@sound";
+  if (word != "aiter" && !sound) return {};
   std::vector<std::string> names;
-  for (const device::Kernel* k : device::kernels())
-    if (k->contract() == contract && k->arch() == common.arch) names.push_back(k->name());
-  if (names.empty())
-    throw UsageError(fmt::format("no kernels of {}: name its hsa folder with --aiter-hsa DIR", contract));
+  for (const device::Kernel* k : device::kernels()) {
+    if (k->contract() != "aiter" || k->arch() != common.arch) continue;
+    if (sound ? k->name().ends_with("@sound") : k->fault().empty() && !k->by_hand())
+      names.push_back(k->name());
+  }
+  if (names.empty()) throw device::DeviceUnavailable(not_run(word));
   return names;
 }
 

@@ -16,15 +16,17 @@
 
 namespace attest::fuzz {
 
-/// Throws UsageError when there is no such kernel, naming the closest ones, or when it is for another arch.
+/// Throws UsageError when there is no such kernel, naming the closest ones, or when it is for another arch;
+/// DeviceUnavailable when it is one of AITER's and AITER's objects are not there.
 const device::Kernel& select_kernel(const std::string& name, const Common& common);
 
 /// The faultless kernels of `op`. Throws UsageError when there is none.
 std::vector<std::string> kernels_of_op(const std::string& op, const Common& common);
 
-/// The kernels of a calling convention: "aiter" is every one of AITER's. Throws UsageError when there is
-/// none.
-std::vector<std::string> kernels_of_contract(const std::string& contract, const Common& common);
+/// The kernels that a word stands for: "aiter", every one of AITER's but faults and by hand ones, and
+/// "aiter@sound", AITER's on the cases where they are known to be right. Empty for other words. Throws
+/// DeviceUnavailable when AITER's objects are not there.
+std::vector<std::string> kernels_of_word(const std::string& word, const Common& common);
 
 /// A case file, a failure file, or SEED:NUMBER (case NUMBER of the campaign with that seed on `kernel`, which
 /// has been selected). Throws UsageError, CaseError.

@@ -88,6 +88,7 @@ void Summary::take_verdict(const Json& event) {
   ++kernel.cases;
   ++kernel.verdicts[kind];
   if (tested(1, {{kind, 1}}) == 1) kernel.coverage.add(last_case_);
+  kernel.cells.add(case_of(last_case_), evaluation_from_json(event.at("evaluation")));
   if (event.contains("excuse")) {
     ++excused[event.at("excuse").get<std::string>()];
   } else if (event.contains("signature")) {
@@ -167,6 +168,7 @@ Json Summary::json(const std::string& folder) const {
     by_kernel[name] = {{"cases", kernel.cases},
                        {"tested", tested(kernel.cases, kernel.verdicts)},
                        {"verdicts", counts_json(kernel.verdicts)},
+                       {"cells", kernel.cells.json()},
                        {"coverage", kernel.coverage.json()}};
   const auto [covered, reachable] = pairs();
   return {{"schema", record_schema},

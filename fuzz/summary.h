@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/cells.h"
 #include "fuzz/coverage.h"
 #include "fuzz/record.h"
 #include "fuzz/shrink.h"
@@ -59,6 +60,7 @@ class Summary {
     std::uint64_t cases = 0;
     std::map<std::string, std::uint64_t> verdicts;
     Coverage coverage;
+    Cells cells;
   };
   std::map<std::string, OfKernel> kernels;
 

@@ -17,11 +17,9 @@ namespace {
 std::vector<std::string> kernels_of(const Common& common, const FuzzOptions& options) {
   std::vector<std::string> kernels;
   for (const std::string& name : options.kernels) {
-    if (name != "aiter") {
-      kernels.push_back(name);
-      continue;
-    }
-    for (std::string& kernel : kernels_of_contract(name, common)) kernels.push_back(std::move(kernel));
+    std::vector<std::string> meant = kernels_of_word(name, common);
+    if (meant.empty()) meant.push_back(name);
+    for (std::string& kernel : meant) kernels.push_back(std::move(kernel));
   }
   if (!options.op.empty())
     for (std::string& name : kernels_of_op(options.op, common)) kernels.push_back(std::move(name));
@@ -72,6 +70,20 @@ std::vector<FileCase> files_again(const Json& recorded) {
   return files;
 }
 
+void print_cells(const Summary& summary) {
+  fmt::print("\n{:<58} {:>6} {:>8} {:>8} {:>7} {:>8} {:>9}\n", "cells of", "run", "refused", "failing",
+             "cases", "seconds", "findings");
+  for (const auto& [name, kernel] : summary.kernels) {
+    const auto findings = std::count_if(summary.findings.begin(), summary.findings.end(),
+                                        [&](const Finding& f) { return f.kernel == name; });
+    const Cells::Counts counts = kernel.cells.counts();
+    fmt::print("{:<58} {:>6} {:>8} {:>8} {:>7} {:>8.1f} {:>9}\n", name, counts.run, counts.refused,
+               counts.failing, kernel.cases, kernel.cells.seconds(), findings);
+    for (const auto& [why, count] : kernel.cells.refusals())
+      fmt::print("    {} unsupported: {}\n", count, why);
+  }
+}
+
 int exit_code_of(const Summary& summary) {
   bool harness = false;
   for (const Finding& f : summary.findings) {
@@ -102,6 +114,7 @@ int say_summary(const Common& common, const Summary& summary, const std::string&
       fmt::print("  {}    {}\n", f.shrunk ? "smallest" : "as found", cases::canonical_json(f.best.c));
       fmt::print("  reproduce   {}\n", reproduction(f, folder));
     }
+    print_cells(summary);
     const auto [covered, reachable] = summary.pairs();
     fmt::print("\ncoverage {} of {} pairs of strata\n", covered, reachable);
     if (summary.workers_lost > 0) fmt::print("workers lost {}\n", summary.workers_lost);

@@ -422,3 +422,44 @@ TEST_CASE("the correct kernel passes, and a run that tests nothing is not a succ
   write_file(empty, case_with("\"kv_len\": 8", "\"kv_len\": 0"));
   CHECK(run_attest("replay " + empty).code == 3);
 }
+
+TEST_CASE("without AITER's objects its cells are not run: one line, exit 3, never a pass") {
+  const std::string nothing = "env -u ATTEST_AITER_HSA";
+  refused(run_attest("fuzz --kernel aiter --cases 1", nothing), "aiter was not run", 3);
+  refused(run_attest("fuzz --kernel aiter@sound --cases 1", nothing), "aiter@sound was not run", 3);
+  refused(run_attest("fuzz --kernel aiter/mla_decode_fwd@bf16 --cases 1", nothing), "--aiter-hsa DIR", 3);
+  refused(run_attest("fuzz --kernel attest/mla_decode --kernel aiter --cases 1", nothing), "was not run", 3);
+  refused(run_attest("fuzz --kernel aiter --cases 1 --aiter-hsa /absent", nothing), "/absent", 2);
+}
+
+TEST_CASE("the word aiter stands for all kernels of the folder, and the summary says what became of cells") {
+  const TemporaryFolder folder;
+  const auto hsa =
+      std::filesystem::path(ATTEST_PROGRAM).parent_path().parent_path() / "kernels" / "aiter_block";
+  const std::string with = " --aiter-hsa " + hsa.string();
+  const Json list = Json::parse(run_attest("kernels --json" + with).out);
+  std::size_t ours = 0;
+  for (const Json& k : list) ours += k.at("contract") == "aiter" ? 1 : 0;
+  CHECK(ours > 40);
+
+  const Ran ran = run_attest("fuzz --kernel aiter --cases 4 --json --quiet --shrink-budget 1 --out " +
+                             folder.path + "/run" + with);
+  INFO(ran.err);
+  const Json summary = Json::parse(ran.out);
+  std::uint64_t cases = 0, refused_cells = 0;
+  bool named_check = false;
+  for (const auto& [name, kernel] : summary.at("by_kernel").items()) {
+    const Json& cells = kernel.at("cells");
+    cases += kernel.at("cases").get<std::uint64_t>();
+    refused_cells += cells.at("refused").get<std::uint64_t>();
+    CHECK(cells.at("run").get<int>() + cells.at("refused").get<int>() > 0);
+    CHECK(cells.at("failing") <= cells.at("run"));
+    CHECK(name.find('+') == std::string::npos);
+    for (const auto& [why, count] : cells.at("refusals").items())
+      named_check = named_check || why.find("AITER refuses: asm_mla.cu: cannot find suitable kernel") == 0;
+  }
+  CHECK(summary.at("by_kernel").size() == 8 + 8 + 4 + 6);  // objects; with pages; with a simple plan; calls
+  CHECK(cases == summary.at("cases"));
+  CHECK(refused_cells > 0);
+  CHECK(named_check);
+}

@@ -11,6 +11,7 @@
 #include "device/contracts/aiter/argument_block.h"
 #include "device/contracts/aiter/asm_table.h"
 #include "device/contracts/aiter/dispatch.h"
+#include "device/contracts/aiter/sound_domain.h"
 #include "device/contracts/aiter/stage2.h"
 #include "device/contracts/aiter/work_plan.h"
 #include "device/hip/buffer_set.h"
@@ -25,12 +26,26 @@ constexpr int threads = 256;
 constexpr int row_width = 576;
 constexpr int compute_units = 304;  // MI300X
 constexpr std::uint64_t instruction_budget = 400'000'000;
+constexpr const char* unmodelled_cache =
+    "its cache is pages of 64 tokens by 656 bytes: 64 x 512 fp8, then 64 x 4 f32 scales, then 64 x 64 bf16; "
+    "cases have no such format";
 
 enum class Planner { aiter, simple };
 
 /// How the caller hands over the cache: as vLLM does, one list entry per token and page size 1; or page by
 /// page, with the page size that mla_decode_fwd takes and no check refuses.
 enum class Paging { tokens, pages };
+
+/// Which row of the table runs: the kernel's own when AITER's dispatch takes the case there; the kernel's own
+/// whatever dispatch says; or whichever dispatch takes, the kernel standing for the call.
+enum class Selection { dispatched, by_hand, any };
+
+struct Variant {
+  Selection selection = Selection::dispatched;
+  Planner planner = Planner::aiter;
+  Paging paging = Paging::tokens;
+  bool sound = false;  ///< draws only the cases on which the kernel is known to be right
+};
 
 const char* type_name(Format format) {
   if (format == Format::bf16) return "bf16";
@@ -121,33 +136,43 @@ std::uint64_t address(const hip::DeviceBuffer& buffer) {
 
 class AiterDecode final : public Kernel {
  public:
+  /// With Selection::any only the types and the mode of `row` count.
   AiterDecode(std::filesystem::path folder, std::shared_ptr<const std::vector<AsmRow>> table, AsmRow row,
-              Planner planner, Paging paging)
-      : folder_(std::move(folder)),
-        table_(std::move(table)),
-        row_(std::move(row)),
-        planner_(planner),
-        paging_(paging) {}
+              Variant variant)
+      : folder_(std::move(folder)), table_(std::move(table)), row_(std::move(row)), variant_(variant) {}
 
   [[nodiscard]] std::string name() const override {
-    return fmt::format("aiter/{}{}", row_.base_name(),
-                       planner_ == Planner::simple ? "@simple_plan"
-                       : paging_ == Paging::pages  ? "@paged"
-                                                   : "");
+    if (variant_.selection == Selection::any)
+      return fmt::format("aiter/mla_decode_fwd@{}{}{}", row_.q_type,
+                         row_.q_type == row_.kv_type ? "" : "_" + row_.kv_type,
+                         row_.persistent ? "_persistent" : "");
+    const char* variant = variant_.sound                                                   ? "@sound"
+                          : variant_.paging == Paging::pages                               ? "@paged"
+                          : variant_.planner == Planner::simple                            ? "@simple_plan"
+                          : variant_.selection == Selection::by_hand && row_.fault.empty() ? "@by_hand"
+                                                                                           : "";
+    return fmt::format("aiter/{}{}{}", row_.base_name(), row_.fault.empty() ? "" : "+" + row_.fault, variant);
   }
   [[nodiscard]] std::string op() const override { return "mla_decode"; }
   [[nodiscard]] std::string arch() const override { return "gfx942"; }
   [[nodiscard]] std::string contract() const override { return "aiter"; }
-  [[nodiscard]] std::string fault() const override { return {}; }
-  [[nodiscard]] std::string imitates() const override { return {}; }
+  [[nodiscard]] std::string fault() const override { return row_.fault; }
+  [[nodiscard]] std::string imitates() const override { return row_.imitates; }
+  [[nodiscard]] bool by_hand() const override {
+    return variant_.selection == Selection::by_hand || variant_.sound;
+  }
   [[nodiscard]] std::string precision() const override { return row_.q_type == "fp8" ? "fp8p-fnuz" : "bf16"; }
   [[nodiscard]] std::string supports() const override {
-    return fmt::format("q/kv {}/{}; {} heads; q_len {}; {}{}{}; AITER {}", row_.q_type, row_.kv_type,
-                       row_.gqa, row_.q_len == 0 ? "any" : fmt::format("up to {}", row_.q_len),
+    const std::string types = fmt::format("q/kv {}/{}; ", row_.q_type, row_.kv_type);
+    if (variant_.selection == Selection::any)
+      return fmt::format("{}the object that AITER {} dispatches a call {} work metadata to", types,
+                         modelled_commit, row_.persistent ? "with" : "without");
+    return fmt::format("{}{} heads; q_len {}; {}{}{}; AITER {}", types, row_.gqa,
+                       row_.q_len == 0 ? "any" : fmt::format("up to {}", row_.q_len),
                        row_.prefill      ? "mla_prefill_fwd"
                        : row_.persistent ? "mla_decode_fwd with work metadata"
                                          : "mla_decode_fwd",
-                       row_.lse ? ", lse" : "", paging_ == Paging::pages ? ", page_size > 1" : "",
+                       row_.lse ? ", lse" : "", variant_.paging == Paging::pages ? ", page_size > 1" : "",
                        modelled_commit);
   }
 
@@ -158,28 +183,71 @@ class AiterDecode final : public Kernel {
     if (c.memory.page_padding_bytes != 0)
       return "the cache is viewed as [num_blocks * block_size, 1, 1, 576], which page padding prevents";
     if (longest_q_len(*p) == 0) return "no query at all";
-    if (paging_ == Paging::pages && (p->page_size == 1 || !std::has_single_bit(unsigned(p->page_size))))
+    if (variant_.paging == Paging::pages &&
+        (p->page_size == 1 || !std::has_single_bit(unsigned(p->page_size))))
       return "page sizes here are powers of two from 2 on";
+    if (row_.kv_type == "byte") return unmodelled_cache;
     if (row_.prefill) return refuses_prefill(*p);
-    const auto choice = dispatch_decode(*table_, call(*p));
+    const auto choice = dispatch(*p);
     if (const auto* refusal = std::get_if<Refusal>(&choice)) return "AITER refuses: " + refusal->why;
     const auto& launch = std::get<DecodeLaunch>(choice);
-    if (launch.row.symbol != row_.symbol)
+    if (variant_.paging == Paging::pages && launch.fold > 1)
+      return "with folded heads AITER's planner reads kv_last_page_lens past its end";
+    if (variant_.selection == Selection::dispatched && launch.row.symbol != row_.symbol)
       return fmt::format("AITER dispatches this to {}", launch.row.base_name());
     if (launch.fold > 1 && longest_q_len(*p) > 1 && !uniform_q_len(*p))
       return "AITER refuses: folding heads reshapes q to [batch, q_len, ...], which ragged q_len prevents";
-    if (!std::filesystem::exists(folder_ / row_.object)) return fmt::format("{} is not shipped", row_.object);
+    if (!std::filesystem::exists(folder_ / launch.row.object))
+      return fmt::format("{} is not shipped", launch.row.object);
     return std::nullopt;
   }
 
   [[nodiscard]] std::optional<cases::MlaDecodeDomain> domain() const override {
+    return variant_.sound ? sound_domain(row_, whole_domain()) : whole_domain();
+  }
+
+  [[nodiscard]] Outcome run(Device& device, const cases::Case& c,
+                            const cases::Inputs& inputs) const override {
+    hip::HipDevice& gpu = hip::hip_device(device);
+    if (const auto why = refuses(c)) throw DeviceError(fmt::format("{}: {}", name(), *why));
+    Outcome outcome;
+    try {
+      const auto& p = std::get<cases::MlaDecode>(c.problem);
+      const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
+      if (row_.prefill) {
+        Run(*this, row_, gpu, c, p, in, outcome).prefill();
+      } else {
+        const auto plan = std::get<DecodeLaunch>(dispatch(p));
+        Run run(*this, plan.row, gpu, c, p, in, outcome);
+        if (row_.persistent)
+          run.persistent(plan);
+        else
+          run.split(plan);
+      }
+    } catch (const hip::CallFailed& failure) {
+      outcome.status = Status::harness_error;
+      outcome.diagnosis = "a HIP call failed outside of the kernel";
+      outcome.detail = failure.what();
+    }
+    return outcome;
+  }
+
+ private:
+  /// The cases that dispatch takes to the row.
+  [[nodiscard]] cases::MlaDecodeDomain whole_domain() const {
     cases::MlaDecodeDomain d;
-    d.heads = {row_.gqa};
+    d.page_padding = false;
     d.q_format = row_.q_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
     d.kv_format = row_.kv_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
+    if (variant_.selection == Selection::any) return d;
     d.causal_only = true;
-    d.page_padding = false;
-    d.single_split = row_.prefill;
+    if (variant_.selection == Selection::by_hand && row_.fault.empty()) {
+      d.heads = {8, 16, 32, 64, 128};
+      return d;
+    }
+    d.heads = {row_.gqa};
+    if (row_.prefill) d.num_splits_max = 1;
+    if (variant_.paging == Paging::pages) d.page_sizes = {2, 16, 32, 64, 128};
     d.return_lse = row_.prefill || !row_.persistent || row_.lse;
     if (row_.q_len != 0) d.longest_q_len_max = row_.q_len;
     if (row_.prefill || row_.q_len == 0) return d;
@@ -197,30 +265,6 @@ class AiterDecode final : public Kernel {
     return d;
   }
 
-  [[nodiscard]] Outcome run(Device& device, const cases::Case& c,
-                            const cases::Inputs& inputs) const override {
-    hip::HipDevice& gpu = hip::hip_device(device);
-    if (const auto why = refuses(c)) throw DeviceError(fmt::format("{}: {}", name(), *why));
-    Outcome outcome;
-    try {
-      const auto& p = std::get<cases::MlaDecode>(c.problem);
-      const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
-      if (row_.prefill)
-        Run(*this, gpu, c, p, in, outcome).prefill();
-      else if (row_.persistent)
-        Run(*this, gpu, c, p, in, outcome)
-            .persistent(std::get<DecodeLaunch>(dispatch_decode(*table_, call(p))));
-      else
-        Run(*this, gpu, c, p, in, outcome).split(std::get<DecodeLaunch>(dispatch_decode(*table_, call(p))));
-    } catch (const hip::CallFailed& failure) {
-      outcome.status = Status::harness_error;
-      outcome.diagnosis = "a HIP call failed outside of the kernel";
-      outcome.detail = failure.what();
-    }
-    return outcome;
-  }
-
- private:
   [[nodiscard]] DecodeCall call(const cases::MlaDecode& p) const {
     return {.q_type = type_name(p.q_format),
             .kv_type = type_name(p.kv_format),
@@ -230,6 +274,11 @@ class AiterDecode final : public Kernel {
             .persistent = row_.persistent,
             .causal = p.causal,
             .return_lse = p.return_lse};
+  }
+
+  [[nodiscard]] std::variant<DecodeLaunch, Refusal> dispatch(const cases::MlaDecode& p) const {
+    return variant_.selection == Selection::by_hand ? dispatch_by_hand(row_, call(p))
+                                                    : dispatch_decode(*table_, call(p));
   }
 
   [[nodiscard]] std::optional<std::string> refuses_prefill(const cases::MlaDecode& p) const {
@@ -246,16 +295,18 @@ class AiterDecode final : public Kernel {
   /// One run: its buffers, its launches, its results.
   class Run {
    public:
-    Run(const AiterDecode& kernel, hip::HipDevice& gpu, const cases::Case& c, const cases::MlaDecode& p,
-        const cases::MlaDecodeInputs& in, Outcome& outcome)
+    /// @param row what is launched
+    Run(const AiterDecode& kernel, const AsmRow& row, hip::HipDevice& gpu, const cases::Case& c,
+        const cases::MlaDecode& p, const cases::MlaDecodeInputs& in, Outcome& outcome)
         : kernel_(kernel),
+          row_(row),
           gpu_(gpu),
           case_(c),
           p_(p),
           in_(in),
           outcome_(outcome),
           buffers_(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes)),
-          page_size_(kernel.paging_ == Paging::pages ? p.page_size : 1),
+          page_size_(kernel.variant_.paging == Paging::pages ? p.page_size : 1),
           tokens_(page_size_ > 1 ? whole_pages(p, in) : expand_to_tokens(p, in)),
           heads_(static_cast<std::size_t>(p.heads)),
           total_q_(static_cast<std::size_t>(in.qo_indptr.back())),
@@ -327,12 +378,16 @@ class AiterDecode final : public Kernel {
                           .fold = plan.fold,
                           .heads = static_cast<int>(heads),
                           .max_q_len = max_q_len_,
-                          .granularity = kernel_.row_.q_type == "fp8" && heads == 64 ? 32 : 16,
+                          .granularity = page_size_ > 1                        ? std::max(page_size_, 16)
+                                         : row_.q_type == "fp8" && heads == 64 ? 32
+                                                                               : 16,
                           .slots = compute_units,
                           .max_split_per_batch = p_.num_splits,
-                          .causal = p_.causal};
-      const WorkPlan work =
-          kernel_.planner_ == Planner::aiter ? plan_v1_2(request) : plan_simple(request, p_.num_splits);
+                          .causal = p_.causal,
+                          .page_size = page_size_,
+                          .kv_last_page_lens = tokens_.kv_last_page_lens};
+      const WorkPlan work = kernel_.variant_.planner == Planner::aiter ? plan_v1_2(request)
+                                                                       : plan_simple(request, p_.num_splits);
 
       DecodeArguments args = common_arguments(q, in_.qo_indptr);
       hip::DeviceBuffer& out =
@@ -429,8 +484,7 @@ class AiterDecode final : public Kernel {
     }
 
     bool launch(const std::array<unsigned, 3>& grid, const DecodeArguments& args) {
-      const hip::Function function =
-          gpu_.function(kernel_.folder_ / kernel_.row_.object, kernel_.row_.symbol);
+      const hip::Function function = gpu_.function(kernel_.folder_ / row_.object, row_.symbol);
       hip::LaunchReport report = gpu_.launch(function, {grid, threads}, args, instruction_budget);
       outcome_.stage = "stage1";
       outcome_.status = report.status;
@@ -450,6 +504,7 @@ class AiterDecode final : public Kernel {
     }
 
     const AiterDecode& kernel_;
+    const AsmRow& row_;
     hip::HipDevice& gpu_;
     const cases::Case& case_;
     const cases::MlaDecode& p_;
@@ -466,8 +521,7 @@ class AiterDecode final : public Kernel {
   std::filesystem::path folder_;
   std::shared_ptr<const std::vector<AsmRow>> table_;
   AsmRow row_;
-  Planner planner_;
-  Paging paging_;
+  Variant variant_;
 };
 
 }  // namespace
@@ -475,17 +529,27 @@ class AiterDecode final : public Kernel {
 std::vector<std::unique_ptr<const Kernel>> aiter_kernels(const std::filesystem::path& hsa) {
   const auto table = std::make_shared<const std::vector<AsmRow>>(read_asm_table(hsa, "gfx942"));
   std::vector<std::unique_ptr<const Kernel>> found;
+  const auto add = [&](const AsmRow& row, Variant variant) {
+    found.push_back(std::make_unique<AiterDecode>(hsa / "gfx942" / "mla", table, row, variant));
+  };
   for (const AsmRow& row : *table) {
     if (row.gqa == 1) continue;  // fp8 MHA prefill: another op, and its objects are not shipped
-    const auto add = [&](Planner planner, Paging paging) {
-      found.push_back(std::make_unique<AiterDecode>(hsa / "gfx942" / "mla", table, row, planner, paging));
-    };
-    add(Planner::aiter, Paging::tokens);
-    if (row.persistent)
-      add(Planner::simple, Paging::tokens);
-    else if (!row.prefill)
-      add(Planner::aiter, Paging::pages);
+    const Selection selection = row.fault.empty() ? Selection::dispatched : Selection::by_hand;
+    add(row, {.selection = selection});
+    if (sound_domain(row, {})) add(row, {.sound = true});
+    if (row.prefill) continue;
+    if (row.fault.empty()) add(row, {.selection = Selection::by_hand});
+    if (row.persistent) add(row, {.selection = selection, .planner = Planner::simple});
+    add(row, {.selection = selection, .paging = Paging::pages});
   }
+  for (const bool persistent : {false, true})
+    for (const auto& [q_type, kv_type] : {std::pair{"bf16", "bf16"}, {"bf16", "fp8"}, {"fp8", "fp8"}}) {
+      AsmRow call;
+      call.q_type = q_type;
+      call.kv_type = kv_type;
+      call.persistent = persistent;
+      add(call, {.selection = Selection::any});
+    }
   return found;
 }
 

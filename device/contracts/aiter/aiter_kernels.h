@@ -4,15 +4,19 @@
 // drives them.
 //
 //   aiter/<object>                 one kernel per row of mla_asm.csv: a case runs on it when AITER's dispatch
-//   takes the
-//                                  case there; otherwise the refusal names the check or the kernel it goes to
-//                                  instead
+//                                  takes the case there; otherwise the refusal names the check or the kernel
+//                                  it goes to instead
 //   aiter/<object>@simple_plan     persistent rows once more, with a plain valid work plan instead of AITER's
-//   planner
-//
-//   aiter/<object>@paged           non-persistent rows once more, called with the case's page size (a power
-//   of two) and a
-//                                  table of pages, which mla_decode_fwd takes without a check
+//                                  planner
+//   aiter/<object>@paged           decode rows once more, called with the case's page size (a power of two)
+//                                  and a table of pages, which mla_decode_fwd takes without a check
+//   aiter/<object>@by_hand         the row whatever dispatch says, with the host's numbers for the call: what
+//                                  a version of AITER with another table launches
+//   aiter/<object>@sound           the row on the cases where it is known to be right (sound_domain.h)
+//   aiter/<object>+<fault>         by hand, a row of our own table (device/kernels/aiter_block/) with a
+//                                  planted fault
+//   aiter/mla_decode_fwd@<types>   the call: whichever object dispatch takes, or AITER's refusal;
+//                                  ..._persistent with work metadata
 //
 // What mla_decode_fwd is called with otherwise: the token-level index list that vLLM makes of a block table
 // (page size 1), the case's num_splits as num_kv_splits (persistent: max_split_per_batch), per-tensor scales,

@@ -41,6 +41,10 @@ class Fields {
     return values_[it->second];
   }
 
+  [[nodiscard]] std::string text_if_any(const char* column) const {
+    return columns_.contains(column) ? text(column) : "";
+  }
+
   [[nodiscard]] int number(const char* column) const {
     const std::string& value = text(column);
     int result = 0;
@@ -97,6 +101,8 @@ std::vector<AsmRow> parse_asm_table(std::string_view csv, const std::string& fil
     row.lse = fields.number("lse") != 0;
     row.symbol = fields.text("knl_name");
     row.object = fields.text("co_name");
+    row.fault = fields.text_if_any("fault");
+    row.imitates = fields.text_if_any("imitates");
     rows.push_back(std::move(row));
   }
   if (rows.empty()) throw DeviceError(fmt::format("{}: holds no kernel", file_name));

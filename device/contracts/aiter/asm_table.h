@@ -23,6 +23,9 @@ struct AsmRow {
   bool prefill = false, causal = false, lse = false;
   std::string symbol;  ///< mangled kernel name
   std::string object;  ///< file name of the code object, relative to the table's folder
+  /// Of our own tables (device/kernels/aiter_block/): the planted fault and what it imitates, in the optional
+  /// columns `fault` and `imitates`. Dispatch passes over a row with a fault.
+  std::string fault, imitates;
 
   /// The kernel's name without mangling and file ending: "mla_a16w16_qh16_m16x4_n16x1_coex0_mask1".
   [[nodiscard]] std::string base_name() const;

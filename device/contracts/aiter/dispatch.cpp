@@ -18,7 +18,7 @@ struct Key {
 const AsmRow* find_row(const std::vector<AsmRow>& table, const DecodeCall& call, const Key& key, bool causal,
                        bool lse) {
   for (const AsmRow& row : table)
-    if (row.q_type == call.q_type && row.kv_type == call.kv_type && row.gqa == key.gqa &&
+    if (row.fault.empty() && row.q_type == call.q_type && row.kv_type == call.kv_type && row.gqa == key.gqa &&
         row.persistent == key.persistent && !row.prefill && row.causal == causal && row.lse == lse &&
         row.q_len == key.q_len)
       return &row;
@@ -42,11 +42,15 @@ bool persistent_native(const DecodeCall& call) {
          (call.heads == 8 && bf16 && call.max_q_len == 2);
 }
 
-}  // namespace
-
-std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& table,
-                                                    const DecodeCall& call) {
+/// The host's numbers before it looks into the table, and the key that it looks for.
+struct Choice {
   DecodeLaunch launch;
+  Key key{};
+};
+
+std::variant<Choice, Refusal> choose(const DecodeCall& call) {
+  Choice choice;
+  DecodeLaunch& launch = choice.launch;
   int heads = call.heads;
   if (call.persistent && !persistent_native(call)) {
     if (heads < 32 || heads > 128 || heads % 16 != 0)
@@ -59,7 +63,8 @@ std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& t
   const bool bf16_q = call.q_type == "bf16";
   const bool bf16 = bf16_q && call.kv_type == "bf16";
   const bool fp8 = call.q_type == "fp8" && call.kv_type == "fp8";
-  Key key{heads, call.max_q_len, call.persistent};
+  Key& key = choice.key;
+  key = {heads, call.max_q_len, call.persistent};
   launch.s_mqa = static_cast<std::uint32_t>(heads * call.max_q_len);
   const int q_len = call.max_q_len;
   if (heads == 128) {
@@ -107,7 +112,23 @@ std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& t
     }
   }
 
-  const bool causal = call.causal || q_len == 1;
+  if (!call.persistent) {
+    launch.split_granularity = split_granularity(call);
+    launch.output_is_partial =
+        call.num_kv_splits == 1 && (!bf16_q || q_len == 4 || (bf16 && heads == 32) || (bf16 && heads == 8));
+    launch.may_copy_final = !((heads == 8 || heads == 16) && q_len == 1);
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& table,
+                                                    const DecodeCall& call) {
+  auto chosen = choose(call);
+  if (auto* refusal = std::get_if<Refusal>(&chosen)) return std::move(*refusal);
+  auto& [launch, key] = std::get<Choice>(chosen);
+  const bool causal = call.causal || call.max_q_len == 1;
   const bool lse = call.return_lse && call.persistent;
   const AsmRow* row = find_row(table, call, key, causal, lse);
   if (row == nullptr)
@@ -117,14 +138,19 @@ std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& t
         call.q_type, call.kv_type, key.gqa, static_cast<int>(key.persistent), key.q_len,
         static_cast<int>(causal), static_cast<int>(lse))};
   launch.row = *row;
+  return std::move(launch);
+}
 
-  if (!call.persistent) {
-    launch.split_granularity = split_granularity(call);
-    launch.output_is_partial =
-        call.num_kv_splits == 1 && (!bf16_q || q_len == 4 || (bf16 && heads == 32) || (bf16 && heads == 8));
-    launch.may_copy_final = !((heads == 8 || heads == 16) && q_len == 1);
-  }
-  return launch;
+std::variant<DecodeLaunch, Refusal> dispatch_by_hand(const AsmRow& row, const DecodeCall& call) {
+  if (row.q_type != call.q_type || row.kv_type != call.kv_type || row.persistent != call.persistent ||
+      row.prefill)
+    return Refusal{fmt::format("the row is for {}/{}, ps {}, prefill {}", row.q_type, row.kv_type,
+                               static_cast<int>(row.persistent), static_cast<int>(row.prefill))};
+  auto chosen = choose(call);
+  if (auto* refusal = std::get_if<Refusal>(&chosen)) return std::move(*refusal);
+  DecodeLaunch& launch = std::get<Choice>(chosen).launch;
+  launch.row = row;
+  return std::move(launch);
 }
 
 int automatic_split_count(int batch, std::int64_t total_kv, int heads, int max_q_len, bool fp8_q,

@@ -49,6 +49,11 @@ struct Refusal {
 
 std::variant<DecodeLaunch, Refusal> dispatch_decode(const std::vector<AsmRow>& table, const DecodeCall& call);
 
+/// The same host numbers with `row` in place of the one that the table holds for the call: what another
+/// version of the table would launch. The row has to be for the call's types and mode; head count and q_len
+/// are the caller's responsibility.
+std::variant<DecodeLaunch, Refusal> dispatch_by_hand(const AsmRow& row, const DecodeCall& call);
+
 /// get_meta_param: the split count chosen when the caller names none. `cu_count` is 304 on an MI300X.
 /// nullopt-like 0 where AITER divides by zero or looks up a product of heads and q_len it does not know.
 int automatic_split_count(int batch, std::int64_t total_kv, int heads, int max_q_len, bool fp8_q,

@@ -50,7 +50,7 @@ int tiles_of(const PlanRequest& r, int q_len) {
 
 WorkPlan plan_v1_2(const PlanRequest& r) {
   const Folded folded(r);
-  const int overhead = 16;  // max(1, 16 / page_size) blocks for page size 1
+  const int overhead = std::max(1, ceil_div(16, r.page_size));  // blocks
   const int slots_used =
       r.max_split_per_batch < 0 ? r.slots : std::min(r.slots, r.max_split_per_batch * folded.requests());
   int blocks = 0, all_tiles = 0;
@@ -67,6 +67,10 @@ WorkPlan plan_v1_2(const PlanRequest& r) {
   plan.reduce_final_map.resize(2 * static_cast<std::size_t>(all_tiles), 0);
   int i = 0, tile = 0, done_blocks = 0, pieces = 0, next_partial = 0;
   bool tail_done = false;
+  const auto offset_behind = [&](int b, int kv_end, int end) {
+    if (r.page_size == 1 || kv_end == end) return end - kv_end;
+    return (end - kv_end - 1) * r.page_size + r.kv_last_page_lens[static_cast<std::size_t>(b)];
+  };
   std::vector<std::int32_t> open_pieces;  // partial rows of the current tile's earlier pieces
   for (int slot = 0; slot < r.slots; ++slot) {
     int left = payload;
@@ -82,13 +86,14 @@ WorkPlan plan_v1_2(const PlanRequest& r) {
       work.kv_start = kv_begin + done_blocks * r.granularity;
       int trim = tiles - 1 - tile;
       if (r.fold != 1) trim = tiles - work.qo_start / r.fold % r.max_q_len - 1;
-      trim = r.causal ? std::max(trim, 0) : 0;
+      trim = r.causal && r.page_size == 1 ? std::max(trim, 0) : 0;
+      const int shortest_tail = r.page_size == 1 ? r.max_q_len : 0;
 
       if (left >= remaining + overhead || tail_done) {
         work.kv_end = std::min(work.kv_start + remaining * r.granularity, kv_end - trim);
-        if ((kv_end - work.kv_end < r.max_q_len && kv_end - work.kv_end > 0) || tail_done)
+        if ((kv_end - work.kv_end < shortest_tail && kv_end - work.kv_end > 0) || tail_done)
           work.kv_end = std::min(kv_end - trim, kv_end);
-        work.kv_offset = kv_end - work.kv_end;
+        work.kv_offset = offset_behind(i, work.kv_end, kv_end);
         if (pieces > 0) {
           work.partial_qo_loc = next_partial;
           open_pieces.push_back(next_partial);
@@ -114,11 +119,11 @@ WorkPlan plan_v1_2(const PlanRequest& r) {
       if (left > overhead) {
         const int taken = left - overhead;
         work.kv_end = std::min(work.kv_start + taken * r.granularity, kv_end - trim);
-        if (kv_end - work.kv_end < r.max_q_len) {
+        if (kv_end - work.kv_end < shortest_tail) {
           tail_done = true;  // the rest would be shorter than the query: leave the cut out
           continue;
         }
-        work.kv_offset = kv_end - work.kv_end;
+        work.kv_offset = offset_behind(i, work.kv_end, kv_end);
         work.partial_qo_loc = next_partial;
         open_pieces.push_back(next_partial);
         plan.work_info_set.push_back(work);

@@ -3,8 +3,8 @@
 // Persistent decode: which workgroup computes which query rows over which part of the KV, and which partial
 // results are then reduced into which output rows.
 //
-// Two planners. `plan_v1_2` follows AITER's (get_mla_metadata_v1_2, the sequential one, dense, page size 1;
-// its parallel form gives the same plan): its choices are under test. `plan_simple` is a plain valid schedule
+// Two planners. `plan_v1_2` follows AITER's (get_mla_metadata_v1_2, the sequential one, dense; its parallel
+// form gives the same plan): its choices are under test. `plan_simple` is a plain valid schedule
 // that stays inside what every kernel documents, so that a failure under `plan_v1_2` alone blames the plan
 // and not the kernel.
 //
@@ -25,7 +25,7 @@ struct WorkInfo {
   std::int32_t partial_qo_loc = -1;  ///< first partial row; -1 = this piece writes the final output
   std::int32_t qo_start = 0, qo_end = 0;
   std::int32_t kv_start = 0, kv_end = 0;
-  std::int32_t kv_offset = 0;  ///< tokens of this request behind kv_end
+  std::int32_t kv_offset = 0;  ///< tokens, never pages, of this request behind kv_end
   std::int32_t pad = 0;
 };
 static_assert(sizeof(WorkInfo) == 32);
@@ -49,6 +49,10 @@ struct PlanRequest {
   int slots = 304;               ///< workgroups: compute units of an MI300X
   int max_split_per_batch = -1;  ///< -1 = no limit
   bool causal = true;
+  /// Above 1 kv_indptr, granularity and the plan's KV ranges count pages; there is no trim and no tail rule
+  /// then. plan_v1_2 with fold 1 only: folded, AITER reads kv_last_page_lens past its end.
+  int page_size = 1;
+  std::span<const std::int32_t> kv_last_page_lens = {};  ///< [batch]; unread for page_size 1
 };
 
 WorkPlan plan_v1_2(const PlanRequest& request);
