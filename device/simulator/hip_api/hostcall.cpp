@@ -72,7 +72,7 @@ void append(std::string& out, const std::string& format, Arguments... arguments)
 }  // namespace
 
 std::string format_message(const std::vector<u64>& words) {
-  Words input(std::span(words).subspan(std::min<std::size_t>(1, words.size())));
+  Words input{std::span<const u64>(words).subspan(std::min<std::size_t>(1, words.size()))};
   const std::string format = input.string();
   std::string out;
   for (std::size_t i = 0; i < format.size();) {
