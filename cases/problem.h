@@ -7,14 +7,15 @@
 #include <variant>
 
 #include "cases/ops/block_table_expand.h"
+#include "cases/ops/merge_states.h"
 #include "cases/ops/mla_decode.h"
 
 namespace attest::cases {
 
 /// What is asked. Alternative k of Problem becomes alternative k of Inputs.
-using Problem = std::variant<MlaDecode, BlockTableExpand>;
+using Problem = std::variant<MlaDecode, BlockTableExpand, MergeStates>;
 
 /// The bytes it becomes.
-using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs>;
+using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, MergeStatesInputs>;
 
 }  // namespace attest::cases

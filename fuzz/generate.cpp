@@ -19,7 +19,8 @@ constexpr int full_size = 100;
 
 /// By the alternative of cases::Problem.
 const OpGenerator& generator_at(std::size_t index) {
-  static constexpr const OpGenerator* all[] = {&mla_decode_generator, &block_table_expand_generator};
+  static constexpr const OpGenerator* all[] = {&mla_decode_generator, &block_table_expand_generator,
+                                               &merge_states_generator};
   static_assert(std::size(all) == std::variant_size_v<cases::Problem>);
   return *all[index];
 }

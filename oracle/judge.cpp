@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "oracle/merge_judge.h"
 #include "oracle/mla_judge.h"
 #include "oracle/plans/block_table_judge.h"
 
@@ -24,6 +25,9 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
     Verdict operator()(const cases::BlockTableExpand&) const {
       return judge_block_table_expand(c, inputs, outputs);
+    }
+    Verdict operator()(const cases::MergeStates&) const {
+      return judge_merge_states(c, inputs, outputs, profile);
     }
     const cases::Case& c;
     const cases::Inputs& inputs;

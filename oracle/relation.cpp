@@ -11,6 +11,7 @@ std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& input
     std::vector<Relation> operator()(const cases::BlockTableExpand&) const {
       return block_table_relations(c, inputs);
     }
+    std::vector<Relation> operator()(const cases::MergeStates&) const { return {}; }
     const cases::Case& c;
     const cases::Inputs& inputs;
   };

@@ -22,6 +22,7 @@ struct OpGenerator {
   std::int64_t (*work)(const cases::Case& c);
 };
 
+extern const OpGenerator merge_states_generator;
 extern const OpGenerator mla_decode_generator;
 extern const OpGenerator block_table_expand_generator;
 

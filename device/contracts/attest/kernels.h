@@ -14,6 +14,7 @@ namespace attest::device::contracts {
 
 class KernelList;
 void add_block_table_expand(KernelList& list);
+void add_merge_states(KernelList& list);
 void add_mla_decode(KernelList& list);
 
 /// Our kernels and their planted faults, as far as their code objects lie in `directory`.
