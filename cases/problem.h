@@ -9,13 +9,16 @@
 #include "cases/ops/block_table_expand.h"
 #include "cases/ops/merge_states.h"
 #include "cases/ops/mla_decode.h"
+#include "cases/ops/mla_prefill.h"
+#include "cases/ops/verify_attention.h"
 
 namespace attest::cases {
 
 /// What is asked. Alternative k of Problem becomes alternative k of Inputs.
-using Problem = std::variant<MlaDecode, BlockTableExpand, MergeStates>;
+using Problem = std::variant<MlaDecode, BlockTableExpand, MergeStates, MlaPrefill, VerifyAttention>;
 
 /// The bytes it becomes.
-using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, MergeStatesInputs>;
+using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, MergeStatesInputs, MlaPrefillInputs,
+                            VerifyAttentionInputs>;
 
 }  // namespace attest::cases

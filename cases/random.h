@@ -29,8 +29,11 @@ enum class Draw : std::uint32_t {
   unused_memory = 7,
   result_memory = 8,
   block_order = 40,  ///< block tables: which block comes next; which padded entries are -1
-  state_out = 32,  ///< merge_states: by state, row
-  state_lse = 33,  ///< merge_states: by state, row; state 0xffff: of the row
+  state_out = 32,    ///< merge_states: by state, row
+  state_lse = 33,    ///< merge_states: by state, row; state 0xffff: of the row
+  prefill_q = 34,
+  prefill_kv = 35,
+  prefill_mean = 36,
 };
 
 class Counter {

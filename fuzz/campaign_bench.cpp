@@ -3,12 +3,14 @@
 // Cases per second end to end, and where a case's time goes: materialise, simulate, judge (reference, bound,
 // compare). The share columns are percentages of the whole case.
 //
-//   small       2 requests of kv_len 100, 16 heads, q_len 1: the size most findings shrink to on the way down
-//   generated   the first 64 cases of campaign seed 1: what a nightly run is made of
-//   kv4096      1 request of kv_len 4096, 16 heads
+//   small            2 requests of kv_len 100, 16 heads, q_len 1: the size most findings shrink to on the way
+//   down kv4096           1 request of kv_len 4096, 16 heads generated/<op>   the first 64 cases of campaign
+//   seed 1 for each op that has a kernel of ours: what a nightly
+//                    run is made of
 #include <benchmark/benchmark.h>
 
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "cases/case.h"
@@ -29,10 +31,10 @@ cases::Case uniform_batch(int requests, int kv_len) {
   return c;
 }
 
-void run(benchmark::State& state, const std::vector<cases::Case>& batch) {
+void run(benchmark::State& state, const std::string& op, const std::vector<cases::Case>& batch) {
   const auto device = device::open_device("sim", 0);
-  const device::Kernel* kernel = device::find_kernel("attest/mla_decode");
-  if (kernel == nullptr) throw std::runtime_error("attest/mla_decode is not built");
+  const device::Kernel* kernel = device::find_kernel("attest/" + op);
+  if (kernel == nullptr) throw std::runtime_error("attest/" + op + " is not built");
   double materialise = 0, simulate = 0, judge = 0;
   std::uint64_t done = 0, wave_instructions = 0;
   for (auto _ : state) {
@@ -56,26 +58,27 @@ void run(benchmark::State& state, const std::vector<cases::Case>& batch) {
 }
 
 void small(benchmark::State& state) {
-  run(state, {uniform_batch(2, 100)});
+  run(state, "mla_decode", {uniform_batch(2, 100)});
 }
 void kv4096(benchmark::State& state) {
-  run(state, {uniform_batch(1, 4096)});
+  run(state, "mla_decode", {uniform_batch(1, 4096)});
 }
-void generated(benchmark::State& state) {
+void generated(benchmark::State& state, const std::string& op) {
   std::vector<cases::Case> batch;
-  for (std::uint64_t number = 0; number < 64; ++number)
-    batch.push_back(fuzz::generate("mla_decode", 1, number));
-  run(state, batch);
+  for (std::uint64_t number = 0; number < 64; ++number) batch.push_back(fuzz::generate(op, 1, number));
+  run(state, op, batch);
 }
 
 BENCHMARK(small)->Unit(benchmark::kMillisecond);
-BENCHMARK(generated)->Unit(benchmark::kMillisecond);
 BENCHMARK(kv4096)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
 int main(int argc, char** argv) {
   attest::fuzz::keep_freed_memory();
+  for (const std::string& op : attest::cases::op_names())
+    if (attest::device::find_kernel("attest/" + op) != nullptr)
+      benchmark::RegisterBenchmark(("generated/" + op).c_str(), generated, op)->Unit(benchmark::kMillisecond);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -6,6 +6,7 @@
 #include "oracle/merge_judge.h"
 #include "oracle/mla_judge.h"
 #include "oracle/plans/block_table_judge.h"
+#include "oracle/prefill_judge.h"
 
 namespace attest::oracle {
 
@@ -26,6 +27,10 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     Verdict operator()(const cases::BlockTableExpand&) const {
       return judge_block_table_expand(c, inputs, outputs);
     }
+    Verdict operator()(const cases::MlaPrefill&) const {
+      return judge_mla_prefill(c, inputs, outputs, profile);
+    }
+    Verdict operator()(const cases::VerifyAttention&) const { return judge_mla(c, inputs, outputs, profile); }
     Verdict operator()(const cases::MergeStates&) const {
       return judge_merge_states(c, inputs, outputs, profile);
     }

@@ -36,6 +36,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 
 #include "oracle/mla_launch.h"
 #include "oracle/rounding_grid.h"
@@ -220,6 +221,13 @@ class MergeLaunch {
 struct Named {
   std::string text, detail;
 };
+
+/// Larger ratios first, then in the order of the rows.
+bool worse(const std::pair<double, Element>& a, const std::pair<double, Element>& b) {
+  if (a.first != b.first) return a.first > b.first;
+  return std::tie(a.second.request, a.second.position, a.second.head) <
+         std::tie(b.second.request, b.second.position, b.second.head);
+}
 
 /// A merge with one defect: what it would make of a row, for each variant; nullopt where it does not apply.
 struct ImaginedMerge {
@@ -445,8 +453,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
   if (!failing.empty()) {
     verdict.kind = VerdictKind::fail;
     verdict.stage = any_class ? "class" : any_element ? "element" : "lse";
-    std::stable_sort(worst.begin(), worst.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(worst.begin(), worst.end(), worse);
     if (worst.size() > most_elements) worst.resize(most_elements);
     for (auto& [ratio, element] : worst) verdict.worst.push_back(std::move(element));
     const Named named = Examination(launch, std::move(failing)).diagnose();

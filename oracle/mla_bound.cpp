@@ -22,8 +22,9 @@
 //
 // and what all tokens have in common cancels: a wrong running maximum costs nothing, only differences count.
 //
-// theta_j, the score. 576 exact products are summed in an accumulator of roundoff `a`: at most 576 a sum|q_i
-// k_ij|, and sum|q_i k_ij| <= ||q|| ||k_j|| needs norms, no further matrix product. A_j = |sigma| ||q||
+// theta_j, the score. 576 (in general: depth) exact products are summed in an accumulator of roundoff `a`: at
+// most 576 a sum|q_i k_ij|, and sum|q_i k_ij| <= ||q|| ||k_j|| needs norms, no further matrix product. A_j =
+// |sigma| ||q||
 // ||k_j||, sigma the product of the scales. Scaling and the subtraction of the maximum round quantities of
 // size |s_j|, |m| and, when splits are merged, |lse|: th = 3u (max|s_j| + |m| + |lse|), over tokens that
 // matter (w_j > 1e-30). exp2 adds 2ue, and each of at most T = ceil(n / tile) rescalings multiplies
@@ -133,7 +134,7 @@ RowTerms start(const BoundRequest& request, const PrecisionProfile& p, Index r) 
   }
   t.th = 3 * u * (largest_score + std::abs(t.row_max) + std::abs(t.lse));
   const double sigma = std::abs(request.scales.sm_scale * request.scales.q_scale * request.scales.kv_scale);
-  constexpr double d = reference::row_width;
+  const double d = request.depth;
   const double exp2_error = 2 * u * (p.exp2_ulp + 1);
   t.score_slope = sigma * request.q_norms[r];
   t.worst_slope = d * p.accumulator * t.score_slope;

@@ -34,6 +34,7 @@ struct BoundRequest {
   const Vector& q_norms;                         ///< [R] norms of the decoded rows of q
   const Vector& k_norms;                         ///< [kv_len] norms of the decoded rows of K, all 576 columns
   reference::AttentionScales scales;
+  int depth = reference::row_width;  ///< products in a score: columns of K
 };
 
 enum class RowClass : std::uint8_t {

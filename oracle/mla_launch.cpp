@@ -87,6 +87,9 @@ std::optional<MlaLaunch> open_launch(const cases::Case& c, MlaProblem problem, c
 std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& inputs,
                                      const cases::Outputs& outputs, const PrecisionProfile& profile,
                                      std::string& why) {
+  if (const auto* p = std::get_if<cases::VerifyAttention>(&c.problem))
+    return open_launch(c, mla_problem(*p, std::get<cases::VerifyAttentionInputs>(inputs)), outputs, profile,
+                       why);
   return open_launch(
       c, mla_problem(std::get<cases::MlaDecode>(c.problem), std::get<cases::MlaDecodeInputs>(inputs)),
       outputs, profile, why);

@@ -60,12 +60,13 @@ struct MlaLaunch {
 std::optional<MlaLaunch> open_launch(const cases::Case& c, MlaProblem problem, const cases::Outputs& outputs,
                                      const PrecisionProfile& profile, std::string& why);
 
-/// Ops that are MLA attention: mla_decode, mla_sparse.
+/// Ops that are MLA attention: mla_decode, verify_attention, mla_sparse.
 std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& inputs,
                                      const cases::Outputs& outputs, const PrecisionProfile& profile,
                                      std::string& why);
 
 MlaProblem mla_problem(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in);
+MlaProblem mla_problem(const cases::VerifyAttention& p, const cases::VerifyAttentionInputs& in);
 
 /// One group with its reference result.
 struct MlaRequest {

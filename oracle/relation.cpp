@@ -2,6 +2,7 @@
 #include "oracle/relation.h"
 
 #include "oracle/plans/block_table_judge.h"
+#include "oracle/verify_relations.h"
 
 namespace attest::oracle {
 
@@ -12,6 +13,10 @@ std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& input
       return block_table_relations(c, inputs);
     }
     std::vector<Relation> operator()(const cases::MergeStates&) const { return {}; }
+    std::vector<Relation> operator()(const cases::MlaPrefill&) const { return {}; }
+    std::vector<Relation> operator()(const cases::VerifyAttention&) const {
+      return verify_relations(c, inputs);
+    }
     const cases::Case& c;
     const cases::Inputs& inputs;
   };

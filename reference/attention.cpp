@@ -76,47 +76,66 @@ double sum_of(std::span<const double> values) {
 
 }  // namespace
 
-RequestAttention attend(const Matrix& q, const Matrix& k, const AttentionScales& scales, int q_len, int heads,
-                        bool causal) {
-  check_shapes(q, k, q_len, heads);
+RequestAttention attend_visible(const Matrix& q, const Matrix& k, const ConstBlock& v,
+                                const AttentionScales& scales, std::vector<int> visible) {
   const Index rows = q.rows();
   const int kv_len = static_cast<int>(k.rows());
+  if (static_cast<Index>(visible.size()) != rows || v.rows() != k.rows() ||
+      (rows > 0 && kv_len > 0 && q.cols() != k.cols()))
+    throw std::invalid_argument(
+        fmt::format("attend_visible: q is [{}, {}], k [{}, {}], v [{}, {}], {} rows have a bound", rows,
+                    q.cols(), k.rows(), k.cols(), v.rows(), v.cols(), visible.size()));
+  if (!std::is_sorted(visible.begin(), visible.end()) ||
+      (rows > 0 && (visible.front() < 0 || visible.back() > kv_len)))
+    throw std::invalid_argument(
+        fmt::format("attend_visible: bounds must lie in 0..{} and not decrease", kv_len));
 
   RequestAttention result;
-  result.visible.resize(static_cast<std::size_t>(rows));
-  for (Index r = 0; r < rows; ++r)
-    result.visible[r] = visible_keys(kv_len, q_len, static_cast<int>(r / heads), causal);
-
+  result.visible = std::move(visible);
   result.scores = scaled_scores(q, k, scales.sm_scale * scales.q_scale * scales.kv_scale);
   result.weights = result.scores;
   result.row_max.resize(rows);
   result.row_sum.resize(rows);
   result.lse.resize(rows);
   for (Index r = 0; r < rows; ++r) {
-    const int visible = result.visible[r];
-    const auto hidden = kv_len - visible;
+    const int seen = result.visible[r];
+    const auto hidden = kv_len - seen;
     result.scores.row(r).tail(hidden).setConstant(-infinity);
     result.weights.row(r).tail(hidden).setZero();
 
-    const std::span weights(result.weights.row(r).data(), static_cast<std::size_t>(visible));
+    const std::span weights(result.weights.row(r).data(), static_cast<std::size_t>(seen));
     result.row_max[r] = max_of(weights);
     exp_shifted(weights, result.row_max[r]);
     result.row_sum[r] = sum_of(weights);
-    result.lse[r] = visible == 0 ? -infinity : result.row_max[r] + natural_log(result.row_sum[r]);
-    result.weights.row(r).head(visible) /= result.row_sum[r];
+    result.lse[r] = seen == 0 ? -infinity : result.row_max[r] + natural_log(result.row_sum[r]);
+    result.weights.row(r).head(seen) /= result.row_sum[r];
   }
 
-  result.out.setZero(rows, kv_lora_rank);
+  result.out.setZero(rows, v.cols());
   if (rows == 0 || kv_len == 0) return result;
-  const auto v = k.leftCols(kv_lora_rank);
-  const int shared = std::max(0, kv_len - (causal ? q_len - 1 : 0));
+  const int shared = result.visible.front();
   add_product(result.weights.leftCols(shared), v.topRows(shared), result.out);
   for (int key = shared; key < kv_len; ++key) {
-    const Index seeing = Index{kv_len - key} * heads;  // the last positions see it
+    const auto first = std::upper_bound(result.visible.begin(), result.visible.end(), key);
+    const Index seeing = result.visible.end() - first;  // the last rows see it
+    if (seeing == 0) break;
     add_product(result.weights.block(rows - seeing, key, seeing, 1), v.row(key),
                 result.out.bottomRows(seeing));
   }
   result.out *= scales.kv_scale;
+  return result;
+}
+
+RequestAttention attend(const Matrix& q, const Matrix& k, const AttentionScales& scales, int q_len, int heads,
+                        bool causal) {
+  check_shapes(q, k, q_len, heads);
+  const int kv_len = static_cast<int>(k.rows());
+  std::vector<int> visible(static_cast<std::size_t>(q.rows()));
+  for (Index r = 0; r < q.rows(); ++r)
+    visible[r] = visible_keys(kv_len, q_len, static_cast<int>(r / heads), causal);
+  RequestAttention result =
+      attend_visible(q, k, k.leftCols(std::min<Index>(kv_lora_rank, k.cols())), scales, std::move(visible));
+  if (kv_len == 0) result.out.setZero(q.rows(), kv_lora_rank);  // k may have no columns either
   return result;
 }
 

@@ -56,6 +56,14 @@ struct RequestAttention {
   Matrix out;                ///< [R, 512]
 };
 
+/// Rows of any width, V apart from K, and for each row the number of leading keys it sees: attention in the
+/// MHA form of MLA, one head at a time.
+/// @param q [rows, D], k [kv_len, D], v [kv_len, C]: decoded, unscaled; `out` of the result is [rows, C]
+/// @param visible [rows], 0..kv_len, not decreasing
+/// Throws std::invalid_argument when the shapes do not fit or `visible` decreases.
+RequestAttention attend_visible(const Matrix& q, const Matrix& k, const ConstBlock& v,
+                                const AttentionScales& scales, std::vector<int> visible);
+
 /// @param q [q_len * heads, 576] decoded, unscaled
 /// @param k [kv_len, 576] decoded, unscaled; kv_len may be 0
 RequestAttention attend(const Matrix& q, const Matrix& k, const AttentionScales& scales, int q_len, int heads,

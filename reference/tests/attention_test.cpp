@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 using namespace attest::reference;
@@ -427,4 +428,33 @@ TEST_CASE("the comparison with the plain loop sees every planted mistake") {
     INFO("mistake " << static_cast<int>(mistake));
     CHECK(distance(got, plain_attention(p, mistake)) > 1e6 * tolerance);
   }
+}
+
+TEST_CASE("Attention with V apart and any bound per row is the definition") {
+  const Eigen::Index keys = 11, rows = 5;
+  Matrix q(rows, 7), k(keys, 7), v(keys, 3);
+  for (Eigen::Index i = 0; i < q.size(); ++i) q.data()[i] = std::sin(1.3 * static_cast<double>(i));
+  for (Eigen::Index i = 0; i < k.size(); ++i) k.data()[i] = std::cos(0.9 * static_cast<double>(i));
+  for (Eigen::Index i = 0; i < v.size(); ++i) v.data()[i] = std::sin(0.4 * static_cast<double>(i) + 1);
+  v(10, 0) = std::nan("");  // no row sees the last key
+  const std::vector<int> visible = {0, 0, 4, 4, 10};
+  const RequestAttention a = attend_visible(q, k, v, {0.7, 1, 2}, visible);
+  for (Eigen::Index r = 0; r < rows; ++r) {
+    double sum = 0;
+    std::vector<double> out(3, 0.0);
+    for (int j = 0; j < visible[static_cast<std::size_t>(r)]; ++j) {
+      const double weight = std::exp(2 * 0.7 * q.row(r).dot(k.row(j)));
+      sum += weight;
+      for (std::size_t d = 0; d < 3; ++d) out[d] += 2 * weight * v(j, static_cast<Eigen::Index>(d));
+    }
+    for (std::size_t d = 0; d < 3; ++d) {
+      const double expected = sum == 0 ? 0 : out[d] / sum;
+      CHECK(a.out(r, static_cast<Eigen::Index>(d)) == Approx(expected).margin(1e-13));
+    }
+    if (sum > 0) CHECK(a.lse[r] == Approx(std::log(sum)).epsilon(1e-12));
+    if (sum == 0) CHECK(std::isinf(a.lse[r]));
+  }
+  CHECK_THROWS_AS(attend_visible(q, k, v, {}, {0, 0, 4, 3, 10}), std::invalid_argument);
+  CHECK_THROWS_AS(attend_visible(q, k, v, {}, {0, 0, 4, 4, 12}), std::invalid_argument);
+  CHECK_THROWS_AS(attend_visible(q, k, v, {}, {0, 0, 4}), std::invalid_argument);
 }

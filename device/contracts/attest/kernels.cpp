@@ -10,6 +10,8 @@ std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem:
   add_block_table_expand(list);
   add_merge_states(list);
   add_mla_decode(list);
+  add_mla_prefill(list);
+  add_verify_attention(list);
   return list.take();
 }
 

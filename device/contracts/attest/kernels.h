@@ -16,6 +16,8 @@ class KernelList;
 void add_block_table_expand(KernelList& list);
 void add_merge_states(KernelList& list);
 void add_mla_decode(KernelList& list);
+void add_mla_prefill(KernelList& list);
+void add_verify_attention(KernelList& list);
 
 /// Our kernels and their planted faults, as far as their code objects lie in `directory`.
 std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory);
