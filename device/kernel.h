@@ -60,10 +60,20 @@ struct Hazard {
   std::string json;       ///< everything
 };
 
+/// One line of the fidelity ledger (device/simulator/exec/fidelity.h).
+struct LedgerRow {
+  std::string op;
+  std::uint64_t count = 0;  ///< wave instructions
+  std::string exactness;    ///< "exact", "approximate", "unverified", "not modelled"
+  double ulp = 0;           ///< approximate: the bound
+  std::string reason;       ///< of anything but exact
+};
+
 /// What detectors saw in the launches of a run, besides making them fail.
 struct Observations {
   std::vector<Hazard> hazards;                                               ///< worst first
   std::uint64_t clipped_loads = 0, clipped_stores = 0, clipped_atomics = 0;  ///< lanes
+  std::vector<LedgerRow> ledger;  ///< with the detector "fidelity": least trusted first, then by count
 };
 
 /// An open device: a HIP library, one of its devices, and the code objects loaded into it.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <utility>
@@ -95,10 +96,49 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   if (result.verdict.kind == oracle::VerdictKind::pass) relate(result, device, kernel, c, inputs, outcome);
 }
 
+/// What the detectors saw, and what it makes of the verdict.
+void weigh(Evaluation& result) {
+  using oracle::VerdictKind;
+  oracle::Verdict& verdict = result.verdict;
+  const auto& hazards = result.observed.hazards;
+  const auto hard = std::find_if(hazards.begin(), hazards.end(), [](const auto& h) { return h.hard; });
+  if (hard != hazards.end()) {
+    switch (verdict.kind) {
+      case VerdictKind::crash:
+      case VerdictKind::timeout:
+        verdict.detail += "; before that, " + hard->line;
+        return;
+      case VerdictKind::pass:
+      case VerdictKind::mistrusted:
+      case VerdictKind::fail:
+        verdict.detail =
+            fmt::format("{}; {}", hard->line,
+                        verdict.kind == VerdictKind::fail ? "the result is wrong: " + verdict.diagnosis
+                                                          : "the result is right all the same");
+        verdict.kind = VerdictKind::hazard;
+        verdict.stage = hard->detector;
+        verdict.diagnosis = hard->signature;
+        return;
+      default:
+        return;
+    }
+  }
+  const auto inexact =
+      std::find_if(hazards.begin(), hazards.end(), [](const auto& h) { return h.detector == "fidelity"; });
+  if (inexact != hazards.end() && verdict.kind == VerdictKind::pass) {
+    verdict.kind = VerdictKind::mistrusted;
+    verdict.stage = inexact->detector;
+    verdict.diagnosis = "a result that is not bit-exact decides an address or a branch";
+    verdict.detail = inexact->line;
+  }
+}
+
 }  // namespace
 
-Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c) {
+Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
+                    const std::string& detectors) {
   Evaluation result;
+  device.choose_detectors(detectors);
   try {
     evaluate_into(result, device, kernel, c);
   } catch (const device::DeviceError&) {
@@ -110,6 +150,8 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
     result.verdict.diagnosis = "exception";
     result.verdict.detail = error.what();
   }
+  result.observed = device.take_observations();
+  weigh(result);
   return result;
 }
 

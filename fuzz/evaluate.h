@@ -17,12 +17,19 @@ struct Evaluation {
   std::string output_digest;  ///< 16 hex digits over all output bytes; empty when the kernel returned none
   std::uint64_t wave_instructions = 0;  ///< simulator only
   double materialise_seconds = 0, run_seconds = 0, judge_seconds = 0;
+  device::Observations observed;  ///< what the chosen detectors saw
 };
 
-/// Throws device::DeviceError when the kernel's code object cannot be used at all; any other failure of
-/// attest itself becomes a harness_error verdict. Everything but the seconds is a function of (device kind,
-/// kernel, case).
-Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c);
+/// Throws device::DeviceError when the kernel's code object cannot be used at all, or a detector is none; any
+/// other failure of attest itself becomes a harness_error verdict. Everything but the seconds is a function
+/// of (device kind, kernel, case, detectors).
+///
+/// @param detectors "all", "none" or a list (Device::choose_detectors). A hard hazard makes the verdict
+/// `hazard`, whose detail says what the judge thought of the result; a run that faulted stays a crash or
+/// timeout, with the hazard in its detail. A pass in which a not-exact result decided an address or a branch
+/// becomes `mistrusted`.
+Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
+                    const std::string& detectors = "none");
 
 /// "mla_decode/attest/mla_decode+qlen_mask/fail/result/query rows identical"; empty for a verdict that is
 /// not a finding (see is_finding).

@@ -9,6 +9,8 @@
 #include <limits>
 #include <sstream>
 
+#include "device/hip/device.h"
+
 namespace attest::fuzz {
 namespace {
 
@@ -67,7 +69,26 @@ Json to_json(const Evaluation& evaluation) {
           {"wave_instructions", evaluation.wave_instructions},
           {"materialise_seconds", evaluation.materialise_seconds},
           {"run_seconds", evaluation.run_seconds},
-          {"judge_seconds", evaluation.judge_seconds}};
+          {"judge_seconds", evaluation.judge_seconds},
+          {"observed", to_json(evaluation.observed)}};
+}
+
+Json to_json(const device::Observations& observed) {
+  Json hazards = Json::array();
+  for (const auto& h : observed.hazards) hazards.push_back(Json::parse(h.json));
+  Json ledger = Json::array();
+  for (const auto& row : observed.ledger)
+    ledger.push_back({{"op", row.op},
+                      {"count", row.count},
+                      {"exactness", row.exactness},
+                      {"ulp", row.ulp},
+                      {"reason", row.reason}});
+  return {{"hazards", std::move(hazards)},
+          {"clipped",
+           {{"loads", observed.clipped_loads},
+            {"stores", observed.clipped_stores},
+            {"atomics", observed.clipped_atomics}}},
+          {"fidelity", std::move(ledger)}};
 }
 
 Evaluation evaluation_from_json(const Json& json) {
@@ -97,6 +118,7 @@ Evaluation evaluation_from_json(const Json& json) {
   result.materialise_seconds = json.at("materialise_seconds").get<double>();
   result.run_seconds = json.at("run_seconds").get<double>();
   result.judge_seconds = json.at("judge_seconds").get<double>();
+  result.observed = device::hip::read_findings(json.at("observed").dump());
   return result;
 }
 

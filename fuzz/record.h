@@ -30,6 +30,8 @@ Json number_json(double value);
 
 Json to_json(const oracle::Verdict& verdict);
 Json to_json(const Evaluation& evaluation);
+/// As the simulator writes its findings (hip_api/simulator.h, attest_sim_findings).
+Json to_json(const device::Observations& observed);
 
 /// Throws nlohmann::json::exception when `json` is not what to_json wrote.
 Evaluation evaluation_from_json(const Json& json);

@@ -95,6 +95,13 @@ Observations read_findings(const std::string& json) {
                               .line = h.at("line"),
                               .json = h.dump()});
     }
+    for (const auto& row : findings.at("fidelity")) {
+      seen.ledger.push_back({.op = row.at("op"),
+                             .count = row.at("count"),
+                             .exactness = row.at("exactness"),
+                             .ulp = row.value("ulp", 0.0),
+                             .reason = row.value("reason", "")});
+    }
     const auto& clipped = findings.at("clipped");
     seen.clipped_loads = clipped.at("loads");
     seen.clipped_stores = clipped.at("stores");

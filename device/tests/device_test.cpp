@@ -267,7 +267,9 @@ TEST_CASE("detectors are chosen by name, and what they find is read") {
 
   const Observations seen = hip::read_findings(
       R"({"hazards": [{"severity": "advisory", "detector": "waits", "signature": "k waits 0x4 0x0",
-          "line": "said", "extra": 1}], "clipped": {"loads": 3, "stores": 4, "atomics": 5}})");
+          "line": "said", "extra": 1}], "clipped": {"loads": 3, "stores": 4, "atomics": 5},
+          "fidelity": [{"op": "v_exp_f32", "count": 7, "exactness": "approximate", "ulp": 1, "reason": "r"},
+                       {"op": "v_mov_b32", "count": 9, "exactness": "exact"}]})");
   REQUIRE(seen.hazards.size() == 1);
   CHECK_FALSE(seen.hazards[0].hard);
   CHECK(seen.hazards[0].detector == "waits");
@@ -277,6 +279,12 @@ TEST_CASE("detectors are chosen by name, and what they find is read") {
   CHECK(seen.clipped_loads == 3);
   CHECK(seen.clipped_stores == 4);
   CHECK(seen.clipped_atomics == 5);
+  REQUIRE(seen.ledger.size() == 2);
+  CHECK(seen.ledger[0].op == "v_exp_f32");
+  CHECK(seen.ledger[0].count == 7);
+  CHECK(seen.ledger[0].ulp == 1);
+  CHECK(seen.ledger[0].reason == "r");
+  CHECK(seen.ledger[1].exactness == "exact");
   CHECK_THROWS_AS(hip::read_findings("{}"), DeviceError);
 }
 

@@ -36,8 +36,8 @@ int attest_sim_set_schedule(const char* schedule);
 int attest_sim_set_detectors(const char* list);
 
 /// What the chosen detectors found in the launches since the last call, as JSON:
-///   {"hazards": [...], "clipped": {"loads", "stores", "atomics"}}
-/// hazards are ranked, worst first (detect/report.h). "" when no detector is chosen. Valid until the next
+///   {"hazards": [...], "clipped": {"loads", "stores", "atomics"}, "fidelity": [...]}
+/// hazards are ranked, worst first (detect/report.h); fidelity is the ledger (detect/ledger.h). "" when no detector is chosen. Valid until the next
 /// call.
 const char* attest_sim_findings();
 
