@@ -46,10 +46,10 @@ struct LaneTaint {
   }
   [[nodiscard]] bool clean() const { return (undefined_lanes() | inexact) == 0; }
   void all_bytes(std::uint64_t lanes_undefined) { undefined.fill(lanes_undefined); }
-  /// Takes over where the other came from, for colours that have taint there and no origin here.
+  /// Takes over where the other came from, for colours that have taint there and none here.
   void adopt_origins(const LaneTaint& other) {
-    if (undefined_from == origin::none && other.undefined_lanes() != 0) undefined_from = other.undefined_from;
-    if (inexact_from == origin::none && other.inexact != 0) inexact_from = other.inexact_from;
+    if (undefined_lanes() == 0) undefined_from = other.undefined_from;
+    if (inexact == 0) inexact_from = other.inexact_from;
   }
   LaneTaint& operator|=(const LaneTaint& other) {
     adopt_origins(other);
@@ -66,8 +66,8 @@ struct BitTaint {
 
   [[nodiscard]] bool clean() const { return (undefined | inexact) == 0; }
   void adopt_origins(const BitTaint& other) {
-    if (undefined_from == origin::none && other.undefined != 0) undefined_from = other.undefined_from;
-    if (inexact_from == origin::none && other.inexact != 0) inexact_from = other.inexact_from;
+    if (undefined == 0) undefined_from = other.undefined_from;
+    if (inexact == 0) inexact_from = other.inexact_from;
   }
   BitTaint& operator|=(const BitTaint& other) {
     adopt_origins(other);

@@ -32,6 +32,73 @@ bool plain(const std::uint8_t* p, std::uint32_t bytes) {
   }
 }
 
+/// Calls f(lane's notes) for the lanes of mask.
+template <typename F>
+void for_lanes(std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes, std::uint64_t start,
+               F&& f) {
+  if (mask == ~std::uint64_t{0}) {
+    for (int l = 0; l < lanes; ++l) f(notes + (address[l] - start));
+  } else {
+    for (; mask != 0; mask &= mask - 1) f(notes + (address[std::countr_zero(mask)] - start));
+  }
+}
+
+template <typename Word, int words>
+bool all_plain(std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes, std::uint64_t start) {
+  Word different = 0;
+  for_lanes(mask, address, notes, start, [&](const std::uint8_t* p) {
+    Word word[words];
+    std::memcpy(word, p, sizeof word);
+    for (const Word w : word) different = static_cast<Word>(different | (w ^ static_cast<Word>(all_written)));
+  });
+  return different == 0;
+}
+
+bool all_plain(std::uint32_t bytes, std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes,
+               std::uint64_t start) {
+  switch (bytes) {
+    case 1:
+      return all_plain<std::uint8_t, 1>(mask, address, notes, start);
+    case 2:
+      return all_plain<std::uint16_t, 1>(mask, address, notes, start);
+    case 4:
+      return all_plain<std::uint32_t, 1>(mask, address, notes, start);
+    case 8:
+      return all_plain<std::uint64_t, 1>(mask, address, notes, start);
+    case 12:
+      return all_plain<std::uint32_t, 3>(mask, address, notes, start);
+    case 16:
+      return all_plain<std::uint64_t, 2>(mask, address, notes, start);
+    default:
+      return false;
+  }
+}
+
+template <std::size_t bytes>
+void fill_plain(std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes, std::uint64_t start) {
+  for_lanes(mask, address, notes, start, [](std::uint8_t* p) { std::memset(p, note::written, bytes); });
+}
+
+bool fill_plain(std::uint32_t bytes, std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes,
+                std::uint64_t start) {
+  switch (bytes) {
+    case 1:
+      return fill_plain<1>(mask, address, notes, start), true;
+    case 2:
+      return fill_plain<2>(mask, address, notes, start), true;
+    case 4:
+      return fill_plain<4>(mask, address, notes, start), true;
+    case 8:
+      return fill_plain<8>(mask, address, notes, start), true;
+    case 12:
+      return fill_plain<12>(mask, address, notes, start), true;
+    case 16:
+      return fill_plain<16>(mask, address, notes, start), true;
+    default:
+      return false;
+  }
+}
+
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -73,9 +140,46 @@ std::uint8_t* MemoryTaint::notes(const Step& step, Space space, std::uint64_t ad
   }
 }
 
+bool MemoryTaint::find_plain(const Access& a, Plain& plain) {
+  const std::uint64_t touched = a.touched();
+  if (a.shortened != 0 || touched == 0) return false;
+  std::uint64_t size = 0;
+  if (a.lds == touched) {
+    plain = {lds_.data(), 0};
+    size = lds_.size();
+  } else if (a.global == touched) {
+    const std::uint64_t first = a.address[0][std::countr_zero(touched)];
+    if (region_ == nullptr || !region_->holds(first, a.bytes)) region_ = memory_.find(first);
+    if (region_ == nullptr) return false;
+    plain = {region_->notes, region_->base};
+    size = region_->size;
+  } else {
+    return false;
+  }
+  if (size < a.bytes) return false;
+  const std::uint64_t limit = size - a.bytes;
+  std::uint64_t outside = 0;
+  for (unsigned part = 0; part < a.shape.parts; ++part) {
+    const std::uint64_t* address = a.address[part];
+    if (touched == ~std::uint64_t{0}) {
+      for (int l = 0; l < lanes; ++l) outside |= (address[l] - plain.start > limit ? 1u : 0u);
+    } else {
+      for (std::uint64_t m = touched; m != 0; m &= m - 1)
+        outside |= (address[std::countr_zero(m)] - plain.start > limit ? 1u : 0u);
+    }
+  }
+  return outside == 0;
+}
+
 Loaded MemoryTaint::load(const Step& step) {
   const Access& a = *step.access;
   Loaded loaded;
+  if (Plain plain; find_plain(a, plain)) {
+    bool clean = true;
+    for (unsigned part = 0; clean && plain.notes != nullptr && part < a.shape.parts; ++part)
+      clean = all_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start);
+    if (clean) return loaded;
+  }
   const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane) {
     const std::uint64_t bit = std::uint64_t{1} << lane;
     for (std::uint32_t k = 0; k < bytes; ++k) {
@@ -162,6 +266,9 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
   const std::string_view name = info(i.op).name;
   if (a.shape.kind == AccessKind::atomic && !contains(name, "_swap") && !contains(name, "wrxchg")) return;
   const bool high = contains(name, "d16_hi");
+  Plain plain;
+  const bool everyday = find_plain(a, plain);
+  if (everyday && plain.notes == nullptr) return;
   for (unsigned part = 0; part < a.shape.parts; ++part) {
     const std::uint16_t data = i.data[part];
     if (data == operand::none) continue;
@@ -169,6 +276,8 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
     const std::uint32_t count = a.bytes == 0 ? 1 : (a.bytes + 3) / 4;
     bool clean = true;
     for (std::uint32_t d = 0; d < count; ++d) clean = clean && taint.row(row + d).clean();
+    if (clean && everyday && fill_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start))
+      continue;
     for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       const std::uint32_t bytes = a.bytes_of(l);

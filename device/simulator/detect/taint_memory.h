@@ -47,6 +47,12 @@ class MemoryTaint {
   /// The notes of [address, address + bytes) of a lane; nullptr: all written and exact.
   std::uint8_t* notes(const Step& step, Space space, std::uint64_t address, std::uint32_t bytes, int lane);
   static Space space_of(const Access& access, int lane);
+  /// The everyday access: all lanes whole and inside one region, or LDS. Its notes by address - start.
+  struct Plain {
+    std::uint8_t* notes = nullptr;
+    std::uint64_t start = 0;
+  };
+  bool find_plain(const Access& access, Plain& plain);
 
   Memory& memory_;
   const Region* region_ = nullptr;

@@ -163,6 +163,9 @@ class Transfer {
     if (s == 0 && dpp_) {
       for (u64& b : t.undefined) b = dpp_->move(b);
       t.inexact = dpp_->move(t.inexact);
+    } else if (step_.effects.exec_masked) {
+      for (u64& b : t.undefined) b &= writes_;
+      t.inexact &= writes_;
     }
     if (i_.extension == Extension::sdwa && s < 2) t = select_sdwa(t, i_.src_sel[s], (i_.sext >> s & 1) != 0);
     return t;
