@@ -73,6 +73,10 @@ struct LedgerRow {
 struct Observations {
   std::vector<Hazard> hazards;                                               ///< worst first
   std::uint64_t clipped_loads = 0, clipped_stores = 0, clipped_atomics = 0;  ///< lanes
+  [[nodiscard]] bool empty() const {
+    return hazards.empty() && ledger.empty() && clipped_loads + clipped_stores + clipped_atomics == 0;
+  }
+
   std::vector<LedgerRow> ledger;  ///< with the detector "fidelity": least trusted first, then by count
 };
 

@@ -12,6 +12,7 @@
 
 #include "cases/case.h"
 #include "device/kernel.h"
+#include "device/simulator/detect/detectors.h"
 #include "fuzz/allocation.h"
 #include "fuzz/build_info.h"
 #include "fuzz/pool.h"
@@ -40,6 +41,12 @@ void add_device_options(CLI::App& verb, Common& common) {
   verb.add_option("--device", common.device, "What executes the kernel: sim or hip")->capture_default_str();
   verb.add_option("--arch", common.arch, "Instruction set")->capture_default_str();
   add_aiter_option(verb, common);
+}
+
+void add_detect_option(CLI::App& verb, std::string& detectors, const std::string& otherwise) {
+  verb.add_option("--detect", detectors,
+                  fmt::format("What the simulator looks for: a list of {} [{}]",
+                              attest::device::sim::detect::DetectorSet::known(), otherwise));
 }
 
 int run(int argc, char** argv) {
@@ -89,6 +96,7 @@ int run(int argc, char** argv) {
       ->add_option("--worker-memory", fuzz.memory_mib,
                    "MiB a worker may hold before it is killed: a crash verdict; 0 = any")
       ->capture_default_str();
+  add_detect_option(*fuzz_verb, fuzz.detectors, "none");
   fuzz_verb->add_option("--corpus", fuzz.corpus, "Case files, or folders of them, to run first (repeatable)");
   fuzz_verb->add_option(
       "--regressions", fuzz.regressions,
@@ -124,6 +132,9 @@ int run(int argc, char** argv) {
   replay_verb->add_option("--deadline", replay.deadline_seconds, "Seconds a case may take")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  add_detect_option(*replay_verb, replay.detectors, "the failure file's, else none");
+  replay_verb->add_flag("--fidelity", replay.fidelity,
+                        "Print what was executed and how exactly (chooses the detector fidelity too)");
   replay_verb->add_flag("--json", common.json, "Print the results as JSON on stdout");
   add_device_options(*replay_verb, common);
 
@@ -135,6 +146,7 @@ int run(int argc, char** argv) {
   shrink_verb->add_option("--jobs", shrink.jobs, "Worker processes; 0 = one per core")
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
+  add_detect_option(*shrink_verb, shrink.detectors, "the failure file's, else none");
   shrink_verb->add_option("--out", shrink.out, "File for the minimised case [stdout]");
   shrink_verb->add_flag("--json", common.json, "Print the result as JSON");
   shrink_verb->add_flag("--quiet", common.quiet, "No progress on stderr");

@@ -258,10 +258,13 @@ void Pool::run(std::vector<Stream*>& streams, const std::function<void()>& tick)
       const std::size_t s = turn++ % streams.size();
       if (auto task = streams[s]->next()) {
         ++under_way;
-        return Held{.stream = s,
-                    .index = progress[s].given++,
-                    .kernel = task->kernel,
-                    .line = Json{{"kernel", task->kernel}, {"case", to_json(task->c)}}.dump()};
+        const std::string& detectors = task->detectors.empty() ? options_.detectors : task->detectors;
+        return Held{
+            .stream = s,
+            .index = progress[s].given++,
+            .kernel = task->kernel,
+            .line =
+                Json{{"kernel", task->kernel}, {"case", to_json(task->c)}, {"detectors", detectors}}.dump()};
       }
     }
     return std::nullopt;

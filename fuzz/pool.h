@@ -43,8 +43,9 @@ struct PoolOptions {
   int jobs = 1;
   std::chrono::milliseconds deadline{120'000};           ///< per case
   std::uint64_t memory_bytes = std::uint64_t{4} << 30U;  ///< resident, per worker; 0 = no limit
-  int recovery_attempts = 3;                             ///< to get a healthy worker after a death
-  std::chrono::milliseconds recovery_pause{1000};        ///< between them
+  std::string detectors = "none";  ///< what the simulator looks for, unless a task says otherwise
+  int recovery_attempts = 3;       ///< to get a healthy worker after a death
+  std::chrono::milliseconds recovery_pause{1000};  ///< between them
   /// Program and arguments that start a worker; the socket is descriptor 3, "<device>" and "<ordinal>" are
   /// appended.
   std::vector<std::string> command;
@@ -61,6 +62,7 @@ class Pool {
   struct Task {
     std::string kernel;
     cases::Case c;
+    std::string detectors{};  ///< empty: the pool's
   };
 
   /// A source of tasks and the taker of their results.

@@ -64,13 +64,14 @@ Json to_json(const oracle::Verdict& verdict) {
 }
 
 Json to_json(const Evaluation& evaluation) {
-  return {{"verdict", to_json(evaluation.verdict)},
-          {"output_digest", evaluation.output_digest},
-          {"wave_instructions", evaluation.wave_instructions},
-          {"materialise_seconds", evaluation.materialise_seconds},
-          {"run_seconds", evaluation.run_seconds},
-          {"judge_seconds", evaluation.judge_seconds},
-          {"observed", to_json(evaluation.observed)}};
+  Json json = {{"verdict", to_json(evaluation.verdict)},
+               {"output_digest", evaluation.output_digest},
+               {"wave_instructions", evaluation.wave_instructions},
+               {"materialise_seconds", evaluation.materialise_seconds},
+               {"run_seconds", evaluation.run_seconds},
+               {"judge_seconds", evaluation.judge_seconds}};
+  if (!evaluation.observed.empty()) json["observed"] = to_json(evaluation.observed);
+  return json;
 }
 
 Json to_json(const device::Observations& observed) {
@@ -118,7 +119,7 @@ Evaluation evaluation_from_json(const Json& json) {
   result.materialise_seconds = json.at("materialise_seconds").get<double>();
   result.run_seconds = json.at("run_seconds").get<double>();
   result.judge_seconds = json.at("judge_seconds").get<double>();
-  result.observed = device::hip::read_findings(json.at("observed").dump());
+  if (json.contains("observed")) result.observed = device::hip::read_findings(json.at("observed").dump());
   return result;
 }
 
@@ -143,6 +144,7 @@ Reproduction read_reproduction(const std::string& path) {
       r.kernel = json.at("kernel").get<std::string>();
       r.signature = json.at("signature").get<std::string>();
       r.output_digest = json.value("output_digest", "");
+      r.detectors = json.value("detectors", "none");
       return r;
     }
     Reproduction r;

@@ -8,7 +8,8 @@
 //   "gfx942",
 //    "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
 //    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
-//    "verdict": {verdict of the minimised case}, "output_digest": "..."}
+//    "verdict": {verdict of the minimised case}, "output_digest": "...",
+//    "detectors": "all"}                                        absent: none
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -46,6 +47,7 @@ struct Reproduction {
   std::string kernel;                   ///< of a failure file, else empty
   std::string signature;                ///< of a failure file, else empty
   std::string output_digest;            ///< of a failure file, else empty
+  std::string detectors = "none";       ///< of a failure file: those that were chosen
 };
 
 /// Reads a case file or a failure file (whose minimised case it takes). Throws cases::CaseError with one line

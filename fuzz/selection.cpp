@@ -11,6 +11,7 @@
 #include <fstream>
 #include <thread>
 
+#include "device/simulator/detect/detectors.h"
 #include "fuzz/coverage.h"
 
 namespace attest::fuzz {
@@ -117,6 +118,17 @@ int count_gpus(const std::string& topology) {
       if (name == "simd_count" && value != "0") ++gpus;
   }
   return gpus;
+}
+
+std::string select_detectors(const std::string& list, const Common& common) {
+  using device::sim::detect::DetectorSet;
+  const auto set = DetectorSet::parse(list);
+  if (!set)
+    throw UsageError(fmt::format("no detector is called '{}'; there are {}", DetectorSet::unknown(list),
+                                 DetectorSet::known()));
+  if (!set->empty() && common.device != "sim")
+    throw UsageError(fmt::format("detectors ({}) are the simulator's, use --device sim", list));
+  return set->text();
 }
 
 PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,

@@ -32,6 +32,10 @@ std::vector<std::string> kernels_of_word(const std::string& word, const Common& 
 /// has been selected). Throws UsageError, CaseError.
 Reproduction select_case(const std::string& word, const std::string& kernel);
 
+/// A list of detectors in its canonical form ("uninitialised,lds-race"). Throws UsageError when a name is
+/// none, with the known ones, or when the device has no detectors.
+std::string select_detectors(const std::string& list, const Common& common);
+
 /// Workers for `common.device`; jobs 0 = one per core on the simulator, one per GPU under HIP. Throws
 /// UsageError.
 PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,

@@ -196,19 +196,22 @@ Json Summary::failure_file(const Finding& f, const std::string& folder) const {
   else
     found["file"] = f.first_file;
   const oracle::Verdict verdict = f.verdict();
-  return {{"schema", record_schema},
-          {"signature", f.signature},
-          {"kernel", f.kernel},
-          {"device", options.at("device")},
-          {"arch", options.at("arch")},
-          {"diagnosis", f.diagnosis},
-          {"reproduce", reproduction(f, folder)},
-          {"found", std::move(found)},
-          {"repeats", {{"same", f.same}, {"runs", f.runs}}},
-          {"original", to_json(f.original)},
-          {"minimised", to_json(f.best.c)},
-          {"verdict", to_json(verdict)},
-          {"output_digest", f.best.evaluation.output_digest}};
+  Json json = {{"schema", record_schema},
+               {"signature", f.signature},
+               {"kernel", f.kernel},
+               {"device", options.at("device")},
+               {"arch", options.at("arch")},
+               {"diagnosis", f.diagnosis},
+               {"reproduce", reproduction(f, folder)},
+               {"found", std::move(found)},
+               {"repeats", {{"same", f.same}, {"runs", f.runs}}},
+               {"original", to_json(f.original)},
+               {"minimised", to_json(f.best.c)},
+               {"verdict", to_json(verdict)},
+               {"output_digest", f.best.evaluation.output_digest}};
+  if (const std::string detectors = options.value("detectors", "none"); detectors != "none")
+    json["detectors"] = detectors;
+  return json;
 }
 
 }  // namespace attest::fuzz

@@ -40,6 +40,7 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
   campaign.shrink_budget = options.shrink_budget;
   campaign.max_shrunk = options.max_shrunk;
   campaign.stop_on_finding = options.stop_on_finding;
+  campaign.detectors = select_detectors(options.detectors, common);
   campaign.deadline_seconds = options.deadline_seconds;
   campaign.memory_mib = options.memory_mib;
   campaign.files = file_cases("corpus", options.corpus, campaign.kernels);
@@ -82,6 +83,12 @@ void print_cells(const Summary& summary) {
     for (const auto& [why, count] : kernel.cells.refusals())
       fmt::print("    {} unsupported: {}\n", count, why);
   }
+}
+
+PoolOptions workers(const Common& common, const FuzzOptions& options, const CampaignOptions& campaign) {
+  PoolOptions pool = pool_options(common, options.jobs, campaign.deadline_seconds, campaign.memory_mib);
+  pool.detectors = campaign.detectors;
+  return pool;
 }
 
 int exit_code_of(const Summary& summary) {
@@ -130,7 +137,7 @@ int say_summary(const Common& common, const Summary& summary, const std::string&
 int verb_fuzz(const Common& common, const FuzzOptions& options) {
   if (options.resume.empty()) {
     const CampaignOptions campaign = new_campaign(common, options);
-    Pool pool(pool_options(common, options.jobs, campaign.deadline_seconds, campaign.memory_mib));
+    Pool pool(workers(common, options, campaign));
     RunFolder folder(options.out.empty() ? next_run_path() : options.out);
     Progress progress(common.quiet);
     catch_interrupts();
@@ -144,7 +151,7 @@ int verb_fuzz(const Common& common, const FuzzOptions& options) {
   as_recorded.arch = campaign.arch;
   for (const std::string& name : campaign.kernels) select_kernel(name, as_recorded);
   RunFolder folder(options.resume, RunFolder::Open::resume);
-  Pool pool(pool_options(as_recorded, options.jobs, campaign.deadline_seconds, campaign.memory_mib));
+  Pool pool(workers(as_recorded, options, campaign));
   Progress progress(common.quiet);
   catch_interrupts();
   return say_summary(common, resume_campaign(campaign, pool, folder, progress), folder.path());

@@ -12,6 +12,7 @@ namespace {
 struct Job {
   std::string word, kernel, expected_digest, expected_signature;
   cases::Case c;
+  std::string detectors;
 };
 
 std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
@@ -21,6 +22,13 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
     const Reproduction r = select_case(word, options.kernels.empty() ? "" : options.kernels.front());
     if (options.original && !r.original)
       throw UsageError(fmt::format("{}: --original needs a failure file, this is a plain case", word));
+    std::string detectors =
+        select_detectors(options.detectors.empty() ? r.detectors : options.detectors, common);
+    if (options.fidelity)
+      detectors = select_detectors(detectors == "none"  ? "fidelity"
+                                   : detectors == "all" ? detectors
+                                                        : detectors + ",fidelity",
+                                   common);
     std::vector<std::string> kernels = options.kernels;
     if (kernels.empty())
       kernels.push_back(r.kernel.empty() ? fmt::format("attest/{}", cases::op_name(r.c.problem)) : r.kernel);
@@ -31,13 +39,34 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
                       .kernel = kernel,
                       .expected_digest = as_recorded ? r.output_digest : "",
                       .expected_signature = as_recorded ? r.signature : "",
-                      .c = options.original ? *r.original : r.c});
+                      .c = options.original ? *r.original : r.c,
+                      .detectors = detectors});
     }
   }
   return jobs;
 }
 
-void print_for_people(const Job& job, const Evaluation& e, const std::string& signature) {
+void print_observed(const device::Observations& seen, bool ledger) {
+  for (const auto& h : seen.hazards) fmt::print("  {:<11} {}\n", h.hard ? "hazard" : "advisory", h.line);
+  if (seen.clipped_loads + seen.clipped_stores + seen.clipped_atomics > 0)
+    fmt::print("  clipped     {} loads, {} stores, {} atomics of single lanes, by their buffer descriptors\n",
+               seen.clipped_loads, seen.clipped_stores, seen.clipped_atomics);
+  if (!ledger) return;
+  std::uint64_t all = 0, exact = 0;
+  for (const auto& row : seen.ledger) {
+    all += row.count;
+    if (row.exactness == "exact") exact += row.count;
+  }
+  fmt::print("  fidelity    {} of {} wave instructions are exact\n", exact, all);
+  for (const auto& row : seen.ledger) {
+    fmt::print("  {:>14}  {:<28} {}", row.count, row.op, row.exactness);
+    if (row.ulp != 0) fmt::print(" within {:g} ulp", row.ulp);
+    if (!row.reason.empty()) fmt::print(": {}", row.reason);
+    fmt::print("\n");
+  }
+}
+
+void print_for_people(const Job& job, const Evaluation& e, const std::string& signature, bool ledger) {
   const auto& v = e.verdict;
   fmt::print("{}  {}  {}\n", oracle::name(v.kind), job.kernel, job.word);
   fmt::print("  case        {}\n", cases::canonical_json(job.c));
@@ -55,6 +84,7 @@ void print_for_people(const Job& job, const Evaluation& e, const std::string& si
   }
   if (e.wave_instructions > 0)
     fmt::print("  cost        {} wave instructions, {:.2f} ms\n", e.wave_instructions, e.run_seconds * 1e3);
+  print_observed(e.observed, ledger);
   if (!job.expected_signature.empty()) {
     if (signature != job.expected_signature)
       fmt::print("  recorded    DIFFERENT: the file says {}\n", job.expected_signature);
@@ -65,7 +95,8 @@ void print_for_people(const Job& job, const Evaluation& e, const std::string& si
       fmt::print("  recorded    reproduced bit for bit (output digest {})\n",
                  e.output_digest.empty() ? "none" : e.output_digest);
   }
-  fmt::print("  reproduce   attest replay {} --kernel {}\n", job.word, job.kernel);
+  fmt::print("  reproduce   attest replay {} --kernel {}{}\n", job.word, job.kernel,
+             job.detectors == "none" ? "" : " --detect " + job.detectors);
 }
 
 }  // namespace
@@ -80,7 +111,7 @@ int verb_replay(const Common& common, const ReplayOptions& options) {
       [&]() -> std::optional<Pool::Task> {
         if (asked == jobs.size()) return std::nullopt;
         const Job& job = jobs[asked++];
-        return Pool::Task{job.kernel, job.c};
+        return Pool::Task{job.kernel, job.c, job.detectors};
       },
       [&](std::size_t index, const Evaluation& e) {
         const Job& job = jobs[index];
@@ -102,7 +133,7 @@ int verb_replay(const Common& common, const ReplayOptions& options) {
                 signature == job.expected_signature && e.output_digest == job.expected_digest;
           results.push_back(std::move(json));
         } else {
-          print_for_people(job, e, signature);
+          print_for_people(job, e, signature, options.fidelity);
         }
         return true;
       });

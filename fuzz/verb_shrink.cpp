@@ -19,7 +19,9 @@ int verb_shrink(const Common& common, const ShrinkOptions& options) {
                            : !r.kernel.empty()     ? r.kernel
                                                    : fmt::format("attest/{}", cases::op_name(r.c.problem));
   select_kernel(name, common);
-  Pool pool(pool_options(common, options.jobs, 600));
+  PoolOptions workers = pool_options(common, options.jobs, 600);
+  workers.detectors = select_detectors(options.detectors.empty() ? r.detectors : options.detectors, common);
+  Pool pool(std::move(workers));
 
   std::optional<Evaluation> first;
   bool asked = false;

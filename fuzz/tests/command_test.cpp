@@ -96,6 +96,26 @@ TEST_CASE("impossible options are refused by name") {
   refused(run_attest("no_such_verb"), "no_such_verb");
 }
 
+TEST_CASE("detectors are chosen by name; the ledger says what was executed") {
+  refused(run_attest("replay 1:1 --detect racy"),
+          "no detector is called 'racy'; there are all, none, uninitialised");
+  refused(run_attest("fuzz --kernel attest/mla_decode --detect lds-race,racy --cases 1"), "lds-race");
+  refused(run_attest("replay 1:1 --detect all --device hip"), "use --device sim");
+
+  const Ran people = run_attest("replay 1:1 --kernel attest/mla_decode --detect uninitialised --fidelity");
+  INFO(people.out << people.err);
+  CHECK(people.code == 0);
+  CHECK(people.out.find("wave instructions are exact") != std::string::npos);
+  CHECK(people.out.find("approximate within 1 ulp") != std::string::npos);
+  CHECK(people.out.find("--detect uninitialised,fidelity") != std::string::npos);
+
+  const Ran json = run_attest("replay 1:1 --kernel attest/mla_decode --fidelity --json");
+  const Json evaluation = Json::parse(json.out)["results"][0]["evaluation"];
+  std::uint64_t executed = 0;
+  for (const Json& row : evaluation["observed"]["fidelity"]) executed += row["count"].get<std::uint64_t>();
+  CHECK(executed >= evaluation["wave_instructions"].get<std::uint64_t>());
+}
+
 TEST_CASE("help and version are on stdout and succeed") {
   CHECK(run_attest("--help").code == 0);
   CHECK(run_attest("fuzz --help").out.find("--shrink-budget") != std::string::npos);
