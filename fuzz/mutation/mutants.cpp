@@ -20,6 +20,7 @@ using device::sim::detect::wait_counts;
 using device::sim::detect::WaitCounts;
 
 constexpr std::uint32_t nop_0 = 0xbf800000, no_instruction = 0xffffffff;
+constexpr std::size_t most_lifted = 4;
 
 struct Code {
   std::uint64_t address = 0;  ///< of words[0]
@@ -73,6 +74,8 @@ class Finder {
         targets_.insert(static_cast<std::int64_t>(at) + 1 + d.instruction.imm);
       at += d.instruction.size_bytes / 4;
     }
+    // Behind the last end there is only padding.
+    while (!lines_.empty() && !info(lines_.back().instruction.op).has(op_flag::ends)) lines_.pop_back();
   }
 
   std::vector<Mutant> run() {
@@ -125,13 +128,16 @@ class Finder {
   void nop(std::size_t n) {
     const std::uint32_t states = static_cast<std::uint32_t>(lines_[n].instruction.imm & 0xf);
     if (states > 0) add(n, Mutant::Kind::nop, "one state less", {nop_0 | (states - 1)});
-    if (n == 0) return;
-    // Nobody may jump to the s_nop: its place is taken by the middle or the start of the one before.
-    const Instruction& before = lines_[n - 1].instruction;
-    if (is_branch(before) || targets_.contains(static_cast<std::int64_t>(lines_[n].at))) return;
+    // Up over the instructions before it, past the one whose result it waits for. Nobody may jump into what
+    // moves.
+    std::size_t over = 0;
+    while (over < most_lifted && over < n && !is_branch(lines_[n - over - 1].instruction) &&
+           !targets_.contains(static_cast<std::int64_t>(lines_[n - over].at)))
+      ++over;
+    if (over == 0) return;
     std::vector<std::uint32_t> words{code_.words[lines_[n].at]};
-    for (std::size_t k = lines_[n - 1].at; k < lines_[n].at; ++k) words.push_back(code_.words[k]);
-    add(n, Mutant::Kind::nop, "moved up", std::move(words), 1);
+    for (std::size_t k = lines_[n - over].at; k < lines_[n].at; ++k) words.push_back(code_.words[k]);
+    add(n, Mutant::Kind::nop, fmt::format("moved up over {}", over), std::move(words), over);
   }
 
   std::string later_wait(std::size_t n) const {

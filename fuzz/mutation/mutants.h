@@ -6,9 +6,8 @@
 //
 //   s_waitcnt   removed (s_nop 0 in its place); each count it names raised by one
 //   s_barrier   removed (s_nop 0 in its place)
-//   s_nop n     one wait state less; all of it moved in front of the instruction before it, which takes its
-//   wait states out
-//               of the gap they fill (in place nothing can be shorter than s_nop 0)
+//   s_nop n     one wait state less; all of it moved up over the (at most four) instructions before
+//               it, out of the gap that it fills (in place nothing is shorter than s_nop 0)
 //
 // A mutant has the size of the original, so branches and the rest of the file stay as they are.
 #pragma once
@@ -25,7 +24,7 @@ struct Mutant {
   enum class Kind : std::uint8_t { wait, barrier, nop } kind = Kind::wait;
   std::uint64_t pc = 0;              ///< as llvm-objdump prints it
   std::string instruction;           ///< "s_waitcnt vmcnt(2)"
-  std::string change;                ///< "removed", "vmcnt(3)", "one state less", "moved up"
+  std::string change;                ///< "removed", "vmcnt(3)", "one state less", "moved up over 2"
   std::size_t offset = 0;            ///< in the file
   std::vector<std::uint32_t> words;  ///< what stands there instead
   std::string covered_by;  ///< the later wait that covers all that this one covers, if one follows before the

@@ -185,7 +185,7 @@ int mutate(const fs::path& kernels, std::uint64_t seed, int cases, bool list) {
   for (std::uint64_t number = 0; number < 2000 && static_cast<int>(laboratory.problems().size()) < 6 * cases;
        ++number) {
     const cases::Case c = generate("mla_decode", seed, number);
-    if (original->refuses(c) || work(c) < 100 || work(c) > 600) continue;
+    if (original->refuses(c) || work(c) < 300 || work(c) > 1500) continue;
     int& of_class = taken[class_of(c)];
     if (of_class == cases) continue;
     ++of_class;
