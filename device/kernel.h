@@ -91,7 +91,7 @@ class Device {
   /// (device/simulator/detect/detectors.h). Buffers made before are not looked after. Throws DeviceError: no
   /// such detector, or a device that has none.
   virtual void choose_detectors(const std::string& list) = 0;
-  /// The order of events in the launches from now on, "" for the plain one
+  /// The order of events in the launches from now on, "" or "plain" for the plain one
   /// (device/simulator/detect/schedule.h). Throws DeviceError: no schedule, or a device that takes none.
   virtual void choose_schedule(const std::string& schedule) = 0;
   /// What the launches since the last call showed.

@@ -13,6 +13,7 @@
 #include "cases/case.h"
 #include "device/kernel.h"
 #include "device/simulator/detect/detectors.h"
+#include "device/simulator/detect/schedule.h"
 #include "fuzz/allocation.h"
 #include "fuzz/build_info.h"
 #include "fuzz/pool.h"
@@ -47,6 +48,12 @@ void add_detect_option(CLI::App& verb, std::string& detectors, const std::string
   verb.add_option("--detect", detectors,
                   fmt::format("What the simulator looks for: a list of {} [{}]",
                               attest::device::sim::detect::DetectorSet::known(), otherwise));
+}
+
+void add_schedule_option(CLI::App& verb, std::string& schedule, const std::string& otherwise) {
+  verb.add_option("--schedule", schedule,
+                  fmt::format("The simulator's order of events: {} [{}]",
+                              attest::device::sim::detect::Schedule::known(), otherwise));
 }
 
 int run(int argc, char** argv) {
@@ -97,6 +104,7 @@ int run(int argc, char** argv) {
                    "MiB a worker may hold before it is killed: a crash verdict; 0 = any")
       ->capture_default_str();
   add_detect_option(*fuzz_verb, fuzz.detectors, "none");
+  add_schedule_option(*fuzz_verb, fuzz.schedule, "plain");
   fuzz_verb->add_option("--corpus", fuzz.corpus, "Case files, or folders of them, to run first (repeatable)");
   fuzz_verb->add_option(
       "--regressions", fuzz.regressions,
@@ -133,6 +141,7 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   add_detect_option(*replay_verb, replay.detectors, "the failure file's, else none");
+  add_schedule_option(*replay_verb, replay.schedule, "the failure file's, else plain");
   replay_verb->add_flag("--fidelity", replay.fidelity,
                         "Print what was executed and how exactly (chooses the detector fidelity too)");
   replay_verb->add_flag("--json", common.json, "Print the results as JSON on stdout");
@@ -147,6 +156,7 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(0, 1024));
   add_detect_option(*shrink_verb, shrink.detectors, "the failure file's, else none");
+  add_schedule_option(*shrink_verb, shrink.schedule, "the failure file's, else plain");
   shrink_verb->add_option("--out", shrink.out, "File for the minimised case [stdout]");
   shrink_verb->add_flag("--json", common.json, "Print the result as JSON");
   shrink_verb->add_flag("--quiet", common.quiet, "No progress on stderr");

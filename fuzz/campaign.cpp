@@ -388,6 +388,7 @@ Json to_json(const CampaignOptions& options) {
           {"confirmations", options.confirmations},
           {"stop_on_finding", options.stop_on_finding},
           {"detectors", options.detectors},
+          {"schedule", options.schedule},
           {"deadline_seconds", options.deadline_seconds},
           {"memory_mib", options.memory_mib},
           {"shard", {{"index", options.shard.index}, {"count", options.shard.count}}},
@@ -421,6 +422,7 @@ CampaignOptions read_options(const std::string& folder, Json& files) {
     options.confirmations = json.at("confirmations").get<int>();
     options.stop_on_finding = json.at("stop_on_finding").get<bool>();
     options.detectors = json.value("detectors", "none");
+    options.schedule = json.value("schedule", "plain");
     options.deadline_seconds = json.at("deadline_seconds").get<std::uint64_t>();
     options.memory_mib = json.at("memory_mib").get<std::uint64_t>();
     options.shard = {json.at("shard").at("index").get<std::uint64_t>(),

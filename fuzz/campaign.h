@@ -53,6 +53,7 @@ struct CampaignOptions {
   bool stop_on_finding = false;  ///< no more cases for a kernel after its first finding
   Shard shard;
   std::string detectors = "none";                           ///< as Device::choose_detectors takes them
+  std::string schedule = "plain";                           ///< as Device::choose_schedule takes it
   std::uint64_t deadline_seconds = 120, memory_mib = 4096;  ///< of the workers; kept for --resume
 
   /// Why a failure is no finding: it was expected, or is known. nullopt: it is one. A function of its

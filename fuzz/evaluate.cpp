@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "cases/inputs.h"
+#include "device/simulator/detect/detectors.h"
 #include "fuzz/generate.h"
+#include "fuzz/schedule_check.h"
 #include "oracle/judge.h"
 #include "oracle/precision.h"
 #include "oracle/relation.h"
@@ -72,8 +74,14 @@ void relate(Evaluation& result, device::Device& device, const device::Kernel& ke
   }
 }
 
+bool compares_schedules(const std::string& detectors) {
+  using device::sim::detect::Detector;
+  const auto set = device::sim::detect::DetectorSet::parse(detectors);
+  return set && set->has(Detector::schedule);
+}
+
 void evaluate_into(Evaluation& result, device::Device& device, const device::Kernel& kernel,
-                   const cases::Case& c) {
+                   const cases::Case& c, const std::string& detectors, const std::string& schedule) {
   if (auto why = kernel.refuses(c)) {
     result.verdict.kind = oracle::VerdictKind::unsupported;
     result.verdict.detail = *why;
@@ -94,6 +102,14 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()));
   result.judge_seconds = seconds_since(start);
   if (result.verdict.kind == oracle::VerdictKind::pass) relate(result, device, kernel, c, inputs, outcome);
+  if (result.verdict.kind != oracle::VerdictKind::pass || !compares_schedules(detectors)) return;
+  result.observed = device.take_observations();
+  const auto& seen = result.observed.hazards;
+  if (std::any_of(seen.begin(), seen.end(), [](const auto& h) { return h.hard; })) return;  // says more
+  start = Clock::now();
+  if (auto verdict = schedule_dependence(device, kernel, c, inputs, schedule, outcome))
+    result.verdict = *verdict;
+  result.run_seconds += seconds_since(start);
 }
 
 /// What the detectors saw, and what it makes of the verdict.
@@ -136,11 +152,12 @@ void weigh(Evaluation& result) {
 }  // namespace
 
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
-                    const std::string& detectors) {
+                    const std::string& detectors, const std::string& schedule) {
   Evaluation result;
   device.choose_detectors(detectors);
+  device.choose_schedule(schedule);
   try {
-    evaluate_into(result, device, kernel, c);
+    evaluate_into(result, device, kernel, c, detectors, schedule);
   } catch (const device::DeviceError&) {
     throw;
   } catch (const std::exception& error) {
@@ -150,7 +167,8 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
     result.verdict.diagnosis = "exception";
     result.verdict.detail = error.what();
   }
-  result.observed = device.take_observations();
+  if (device::Observations seen = device.take_observations(); result.observed.empty())
+    result.observed = std::move(seen);
   weigh(result);
   return result;
 }

@@ -22,14 +22,16 @@ struct Evaluation {
 
 /// Throws device::DeviceError when the kernel's code object cannot be used at all, or a detector is none; any
 /// other failure of attest itself becomes a harness_error verdict. Everything but the seconds is a function
-/// of (device kind, kernel, case, detectors).
+/// of (device kind, kernel, case, detectors, schedule).
 ///
 /// @param detectors "all", "none" or a list (Device::choose_detectors). A hard hazard makes the verdict
 /// `hazard`, whose detail says what the judge thought of the result; a run that faulted stays a crash or
 /// timeout, with the hazard in its detail. A pass in which a not-exact result decided an address or a branch
 /// becomes `mistrusted`.
+/// @param schedule the order of events (Device::choose_schedule). With the detector `schedule`, a pass is run
+/// again in other orders and its bytes are compared (fuzz/schedule_check.h).
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
-                    const std::string& detectors = "none");
+                    const std::string& detectors = "none", const std::string& schedule = "plain");
 
 /// "mla_decode/attest/mla_decode+qlen_mask/fail/result/query rows identical"; empty for a verdict that is
 /// not a finding (see is_finding).

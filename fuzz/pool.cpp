@@ -259,12 +259,15 @@ void Pool::run(std::vector<Stream*>& streams, const std::function<void()>& tick)
       if (auto task = streams[s]->next()) {
         ++under_way;
         const std::string& detectors = task->detectors.empty() ? options_.detectors : task->detectors;
-        return Held{
-            .stream = s,
-            .index = progress[s].given++,
-            .kernel = task->kernel,
-            .line =
-                Json{{"kernel", task->kernel}, {"case", to_json(task->c)}, {"detectors", detectors}}.dump()};
+        const std::string& schedule = task->schedule.empty() ? options_.schedule : task->schedule;
+        return Held{.stream = s,
+                    .index = progress[s].given++,
+                    .kernel = task->kernel,
+                    .line = Json{{"kernel", task->kernel},
+                                 {"case", to_json(task->c)},
+                                 {"detectors", detectors},
+                                 {"schedule", schedule}}
+                                .dump()};
       }
     }
     return std::nullopt;

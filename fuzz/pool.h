@@ -44,6 +44,7 @@ struct PoolOptions {
   std::chrono::milliseconds deadline{120'000};           ///< per case
   std::uint64_t memory_bytes = std::uint64_t{4} << 30U;  ///< resident, per worker; 0 = no limit
   std::string detectors = "none";  ///< what the simulator looks for, unless a task says otherwise
+  std::string schedule = "plain";  ///< the simulator's order of events, unless a task says otherwise
   int recovery_attempts = 3;       ///< to get a healthy worker after a death
   std::chrono::milliseconds recovery_pause{1000};  ///< between them
   /// Program and arguments that start a worker; the socket is descriptor 3, "<device>" and "<ordinal>" are
@@ -63,6 +64,7 @@ class Pool {
     std::string kernel;
     cases::Case c;
     std::string detectors{};  ///< empty: the pool's
+    std::string schedule{};   ///< empty: the pool's
   };
 
   /// A source of tasks and the taker of their results.

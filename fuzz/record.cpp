@@ -145,6 +145,7 @@ Reproduction read_reproduction(const std::string& path) {
       r.signature = json.at("signature").get<std::string>();
       r.output_digest = json.value("output_digest", "");
       r.detectors = json.value("detectors", "none");
+      r.schedule = json.value("schedule", "plain");
       return r;
     }
     Reproduction r;

@@ -9,7 +9,9 @@
 //    "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
 //    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
 //    "verdict": {verdict of the minimised case}, "output_digest": "...",
-//    "detectors": "all"}                                        absent: none
+//    "detectors": "all",                                        absent: none
+//    "schedule": "quantum=64,seed=3"}                           absent: plain
+//    (device/simulator/detect/schedule.h)
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -48,6 +50,7 @@ struct Reproduction {
   std::string signature;                ///< of a failure file, else empty
   std::string output_digest;            ///< of a failure file, else empty
   std::string detectors = "none";       ///< of a failure file: those that were chosen
+  std::string schedule = "plain";       ///< of a failure file: the one it was found under
 };
 
 /// Reads a case file or a failure file (whose minimised case it takes). Throws cases::CaseError with one line

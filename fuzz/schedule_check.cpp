@@ -57,8 +57,7 @@ std::optional<oracle::Verdict> schedule_dependence(device::Device& device, const
     found->kind = oracle::VerdictKind::hazard;
     found->stage = "schedule";
     found->diagnosis = "result depends on the schedule";
-    found->detail =
-        fmt::format("under {} against {}: {}", text, schedule.empty() ? "plain order" : schedule, detail);
+    found->detail = fmt::format("under {} against {}: {}", text, schedule, detail);
     break;
   }
   device.choose_schedule(schedule);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "device/simulator/detect/detectors.h"
+#include "device/simulator/detect/schedule.h"
 #include "fuzz/coverage.h"
 
 namespace attest::fuzz {
@@ -129,6 +130,16 @@ std::string select_detectors(const std::string& list, const Common& common) {
   if (!set->empty() && common.device != "sim")
     throw UsageError(fmt::format("detectors ({}) are the simulator's, use --device sim", list));
   return set->text();
+}
+
+std::string select_schedule(const std::string& word, const Common& common) {
+  using device::sim::detect::Schedule;
+  const auto schedule = Schedule::parse(word);
+  if (!schedule) throw UsageError(fmt::format("'{}' is no schedule; one is {}", word, Schedule::known()));
+  if (*schedule == Schedule{}) return "plain";
+  if (common.device != "sim")
+    throw UsageError(fmt::format("the schedule ({}) is the simulator's to choose, use --device sim", word));
+  return schedule->text();
 }
 
 PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,

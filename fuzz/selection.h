@@ -36,6 +36,10 @@ Reproduction select_case(const std::string& word, const std::string& kernel);
 /// none, with the known ones, or when the device has no detectors.
 std::string select_detectors(const std::string& list, const Common& common);
 
+/// A schedule in its canonical form ("quantum=7,seed=3", "plain"). Throws UsageError when it is none, or when
+/// the device takes none.
+std::string select_schedule(const std::string& word, const Common& common);
+
 /// Workers for `common.device`; jobs 0 = one per core on the simulator, one per GPU under HIP. Throws
 /// UsageError.
 PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,

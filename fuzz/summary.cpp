@@ -211,6 +211,8 @@ Json Summary::failure_file(const Finding& f, const std::string& folder) const {
                {"output_digest", f.best.evaluation.output_digest}};
   if (const std::string detectors = options.value("detectors", "none"); detectors != "none")
     json["detectors"] = detectors;
+  if (const std::string schedule = options.value("schedule", "plain"); schedule != "plain")
+    json["schedule"] = schedule;
   return json;
 }
 

@@ -41,6 +41,7 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
   campaign.max_shrunk = options.max_shrunk;
   campaign.stop_on_finding = options.stop_on_finding;
   campaign.detectors = select_detectors(options.detectors, common);
+  campaign.schedule = select_schedule(options.schedule, common);
   campaign.deadline_seconds = options.deadline_seconds;
   campaign.memory_mib = options.memory_mib;
   campaign.files = file_cases("corpus", options.corpus, campaign.kernels);
@@ -88,6 +89,7 @@ void print_cells(const Summary& summary) {
 PoolOptions workers(const Common& common, const FuzzOptions& options, const CampaignOptions& campaign) {
   PoolOptions pool = pool_options(common, options.jobs, campaign.deadline_seconds, campaign.memory_mib);
   pool.detectors = campaign.detectors;
+  pool.schedule = campaign.schedule;
   return pool;
 }
 

@@ -12,7 +12,7 @@ namespace {
 struct Job {
   std::string word, kernel, expected_digest, expected_signature;
   cases::Case c;
-  std::string detectors;
+  std::string detectors, schedule;
 };
 
 std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
@@ -35,12 +35,14 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
     for (const std::string& kernel : kernels) {
       if (options.kernels.empty()) select_kernel(kernel, common);
       const bool as_recorded = kernel == r.kernel && !options.original;
-      jobs.push_back({.word = word,
-                      .kernel = kernel,
-                      .expected_digest = as_recorded ? r.output_digest : "",
-                      .expected_signature = as_recorded ? r.signature : "",
-                      .c = options.original ? *r.original : r.c,
-                      .detectors = detectors});
+      jobs.push_back(
+          {.word = word,
+           .kernel = kernel,
+           .expected_digest = as_recorded ? r.output_digest : "",
+           .expected_signature = as_recorded ? r.signature : "",
+           .c = options.original ? *r.original : r.c,
+           .detectors = detectors,
+           .schedule = select_schedule(options.schedule.empty() ? r.schedule : options.schedule, common)});
     }
   }
   return jobs;
@@ -96,7 +98,8 @@ void print_for_people(const Job& job, const Evaluation& e, const std::string& si
                  e.output_digest.empty() ? "none" : e.output_digest);
   }
   fmt::print("  reproduce   attest replay {} --kernel {}{}\n", job.word, job.kernel,
-             job.detectors == "none" ? "" : " --detect " + job.detectors);
+             (job.detectors == "none" ? "" : " --detect " + job.detectors) +
+                 (job.schedule == "plain" ? "" : " --schedule " + job.schedule));
 }
 
 }  // namespace
@@ -111,7 +114,7 @@ int verb_replay(const Common& common, const ReplayOptions& options) {
       [&]() -> std::optional<Pool::Task> {
         if (asked == jobs.size()) return std::nullopt;
         const Job& job = jobs[asked++];
-        return Pool::Task{job.kernel, job.c, job.detectors};
+        return Pool::Task{job.kernel, job.c, job.detectors, job.schedule};
       },
       [&](std::size_t index, const Evaluation& e) {
         const Job& job = jobs[index];

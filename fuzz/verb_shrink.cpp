@@ -21,6 +21,7 @@ int verb_shrink(const Common& common, const ShrinkOptions& options) {
   select_kernel(name, common);
   PoolOptions workers = pool_options(common, options.jobs, 600);
   workers.detectors = select_detectors(options.detectors.empty() ? r.detectors : options.detectors, common);
+  workers.schedule = select_schedule(options.schedule.empty() ? r.schedule : options.schedule, common);
   Pool pool(std::move(workers));
 
   std::optional<Evaluation> first;

@@ -35,7 +35,7 @@ struct FuzzOptions {
   std::uint64_t deadline_seconds = 120, memory_mib = 4096;
   std::uint64_t shrink_budget = 600, max_shrunk = 8, shrink_seconds = 60;
   bool stop_on_finding = false;
-  std::string detectors = "none";
+  std::string detectors = "none", schedule = "plain";
   std::vector<std::string> corpus, regressions;  ///< case and failure files, or folders of them: run first
   std::string shard;                             ///< "i/n"; empty = by the launcher's environment
   std::string out;                               ///< run folder; empty = attest-runs/<next number>
@@ -51,6 +51,7 @@ struct ReplayOptions {
   std::vector<std::string> kernels;  ///< empty = the failure file's kernel, else attest/<op>
   bool original = false;             ///< of a failure file: the case as found instead of the minimised one
   std::string detectors;             ///< empty = the failure file's, else none
+  std::string schedule;              ///< empty = the failure file's, else plain
   bool fidelity = false;             ///< print the ledger of what was executed and how exactly
   std::uint64_t deadline_seconds = 600;
 };
@@ -60,7 +61,7 @@ struct ShrinkOptions {
   std::string file;    ///< case file, failure file, or SEED:NUMBER
   std::string kernel;  ///< empty = as for replay
   std::uint64_t budget = 2000;
-  std::string detectors;  ///< empty = as for replay
+  std::string detectors, schedule;  ///< empty = as for replay
   int jobs = 0;
   std::string out;  ///< where the minimised case goes; empty = stdout
 };

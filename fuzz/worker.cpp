@@ -75,7 +75,7 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
       const device::Kernel* kernel = device::find_kernel(kernel_name);
       if (kernel == nullptr) throw std::runtime_error("no kernel " + kernel_name);
       evaluation = evaluate(*device, *kernel, cases::parse_case(request.at("case").dump()),
-                            request.value("detectors", "none"));
+                            request.value("detectors", "none"), request.value("schedule", "plain"));
     } catch (const device::DeviceError& error) {
       send_line(socket, Json{{"fatal", error.what()}, {"exit", 2}}.dump());
       return 2;

@@ -155,7 +155,8 @@ void HipDevice::choose_detectors(const std::string& list) {
   detects_ = !list.empty() && list != "none";
 }
 
-void HipDevice::choose_schedule(const std::string& schedule) {
+void HipDevice::choose_schedule(const std::string& word) {
+  const std::string schedule = word == "plain" ? "" : word;
   if (schedule == schedule_) return;
   make_current();
   if (api_.sim_set_schedule == nullptr)

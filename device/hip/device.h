@@ -58,7 +58,7 @@ class HipDevice final : public Device {
   [[nodiscard]] std::string name() const override { return kind_; }
   [[nodiscard]] std::string arch() const override { return arch_; }
   void choose_detectors(const std::string& list) override;
-  void choose_schedule(const std::string& schedule) override;
+  void choose_schedule(const std::string& word) override;
   Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
 

@@ -20,7 +20,7 @@ using device::sim::detect::wait_counts;
 using device::sim::detect::WaitCounts;
 
 constexpr std::uint32_t nop_0 = 0xbf800000, no_instruction = 0xffffffff;
-constexpr std::size_t most_lifted = 4;
+constexpr std::size_t most_lifted = 10;
 
 struct Code {
   std::uint64_t address = 0;  ///< of words[0]

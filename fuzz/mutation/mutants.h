@@ -6,7 +6,7 @@
 //
 //   s_waitcnt   removed (s_nop 0 in its place); each count it names raised by one
 //   s_barrier   removed (s_nop 0 in its place)
-//   s_nop n     one wait state less; all of it moved up over the (at most four) instructions before
+//   s_nop n     one wait state less; all of it moved up over the (at most ten) instructions before
 //               it, out of the gap that it fills (in place nothing is shorter than s_nop 0)
 //
 // A mutant has the size of the original, so branches and the rest of the file stay as they are.

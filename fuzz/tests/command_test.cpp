@@ -196,6 +196,28 @@ TEST_CASE("kernels are listed with what they are and imitate") {
   CHECK(faults >= 10);
 }
 
+TEST_CASE("a schedule is recorded with what it found, and replayed") {
+  const TemporaryFolder folder;
+  const std::string run = folder.path + "/run";
+  const Ran fuzz = run_attest(
+      "fuzz --kernel attest/mla_decode+qlen_mask --cases 50 --seed 3 --stop-on-finding --shrink-budget 5 "
+      "--schedule "
+      "seed=2,quantum=7 --json --out " +
+      run);
+  INFO(fuzz.err);
+  REQUIRE(fuzz.code == 1);
+  const Json summary = Json::parse(fuzz.out);
+  const std::string file = run + "/" + summary.at("findings")[0].at("case").get<std::string>();
+  CHECK(attest::fuzz::read_reproduction(file).schedule == "quantum=7,seed=2");
+  const Ran replay = run_attest("replay " + file + " --json");
+  CHECK(replay.code == 1);
+  CHECK(Json::parse(replay.out).at("results")[0].at("reproduced") == true);
+  const Ran wrong = run_attest("replay " + file + " --schedule quantum");
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("'quantum' is no schedule; one is quantum=N") != std::string::npos);
+  CHECK(run_attest("replay " + file + " --schedule quantum=3 --device hip").code == 2);
+}
+
 TEST_CASE("the q_len fault is found, shrunk to one request of q_len 3, and replayed bit for bit") {
   const TemporaryFolder folder;
   const std::string run = folder.path + "/run";
