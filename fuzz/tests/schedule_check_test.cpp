@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "fuzz/evaluate.h"
 
 namespace attest::fuzz {
 namespace {
