@@ -16,6 +16,7 @@
 #include "device/simulator/detect/schedule.h"
 #include "fuzz/allocation.h"
 #include "fuzz/build_info.h"
+#include "fuzz/completion.h"
 #include "fuzz/pool.h"
 #include "fuzz/run_folder.h"
 #include "fuzz/selection.h"
@@ -54,6 +55,65 @@ void add_schedule_option(CLI::App& verb, std::string& schedule, const std::strin
   verb.add_option("--schedule", schedule,
                   fmt::format("The simulator's order of events: {} [{}]",
                               attest::device::sim::detect::Schedule::known(), otherwise));
+}
+
+/// What --help says after the options: how a verb is used, what it leaves behind, how it ends.
+void add_footers(CLI::App& app) {
+  const auto footer = [&](const char* verb, const char* text) { app.get_subcommand(verb)->footer(text); };
+  footer(
+      "fuzz",
+      R"(The cases are numbered: first those of --corpus and --regressions, then fresh case 0, 1, ... on each kernel
+in turn. Case N is a function of kernel, seed and N, and verdicts are taken in order, so the same options
+give the same findings with any number of jobs, in any shards, killed and resumed or not (unless --seconds
+ends the run). Ctrl-C, or SIGTERM, ends it cleanly; so does kill -9, up to the cases under way.
+
+Leaves, in the run folder: events.jsonl (everything, line by line), failures/<id>.json (one per finding, for
+attest replay), summary.json.
+
+  attest fuzz --kernel attest/mla_decode --cases 1000 --seed 7
+  attest fuzz --op mla_decode --seconds 3600 --known cases/known.json --corpus cases/corpus --out night
+  attest fuzz --resume night
+  attest fuzz --kernel aiter --aiter-hsa ~/aiter/hsa --shard 0/8
+
+Exit codes: 0 no findings; 1 findings; 2 a bad option, file or folder; 3 nothing was really tested;
+4 attest failed or was interrupted.)");
+  footer(
+      "gate",
+      R"(Runs the corpus (<cases>/corpus, <cases>/findings), the probes of the known failures (<cases>/known.json)
+and fresh cases for every cell that <cases>/support.json promises for this device and arch, and holds every
+verdict against its expectation. fuzz/README.md shows how to set it up.
+
+  attest gate --junit junit.xml                     a pull request, on the simulator
+  attest gate --device hip --junit junit.xml        the same on a GPU
+  attest gate --cases mine --commit "$SHA" --json
+
+Exit codes: 0 all as expected, known failures included; 1 a new failure, or an unexpected pass; 2 a bad option
+or a broken file in --cases; 3 no device; 4 attest failed or was interrupted; 5 an entry of known.json has
+expired or has no issue link; 6 a promised cell was not tested; 7 nothing to test; 8 all skipped. Of several
+that hold the first of 3, 7, 8, 1, 4, 6, 5 counts.)");
+  footer(
+      "merge",
+      R"(All shards of one campaign, each once and ended; what is missing is named. The joined run is equal to the
+unsharded one: same verdicts, counts, coverage and findings.
+
+  attest merge night/shard-* --out night/joined
+
+Exit codes: as attest fuzz would have ended.)");
+  footer(
+      "replay",
+      R"(A failure file runs on the kernel it was found with and says whether the recorded failure came back, bit for
+bit. A case file runs on attest/<op> or the kernels named.
+
+  attest replay night/failures/bbece4e040767dfa.json
+  attest replay night/failures/bbece4e040767dfa.json --kernel attest/mla_decode     does another kernel pass?
+  attest replay 7:1234 --kernel attest/mla_decode                                   case 1234 of seed 7
+
+Exit codes: 0 passed; 1 failed, as recorded or not; 2 a bad option or file; 3 nothing was really tested;
+4 attest failed.)");
+  footer("shrink", R"(  attest shrink case.json --kernel attest/mla_decode --out small.json
+
+Exit codes: 0 done; 2 a bad option or file; 3 the case does not fail; 4 attest failed.)");
+  footer("completion", R"(  source <(attest completion bash))");
 }
 
 int run(int argc, char** argv) {
@@ -109,6 +169,9 @@ int run(int argc, char** argv) {
   fuzz_verb->add_option(
       "--regressions", fuzz.regressions,
       "Failure files, or folders of them, to run next: the last run's failures (repeatable)");
+  fuzz_verb->add_option(
+      "--known", fuzz.known,
+      "Ledger of known failures, as cases/known.json: they are counted and are no findings");
   fuzz_verb->add_option("--shard", fuzz.shard,
                         "INDEX/COUNT: do only this part, the index from 0 [by BUILDKITE_PARALLEL_JOB, "
                         "SLURM_ARRAY_TASK_ID, GTEST_SHARD_INDEX or TEST_SHARD_INDEX, else all]");
@@ -123,6 +186,34 @@ int run(int argc, char** argv) {
     if (other != resume && other->get_name() != "--help" && other->get_name() != "--jobs" &&
         other->get_name() != "--json" && other->get_name() != "--quiet" && other->get_name() != "--aiter-hsa")
       resume->excludes(other);
+
+  GateOptions gate;
+  CLI::App* gate_verb = app.add_subcommand(
+      "gate", "What CI runs: corpus and fresh cases against expectations, known failures and promises");
+  gate_verb->add_option("--cases", gate.cases, "Folder with corpus/, findings/, known.json and support.json")
+      ->capture_default_str();
+  gate_verb->add_option("--commit", gate.commit,
+                        "Its fresh cases are drawn by a seed derived from this [$BUILDKITE_COMMIT, "
+                        "$GITHUB_SHA, git rev-parse HEAD]");
+  gate_verb->add_option("--seed", gate.seed, "Seed of the fresh cases, instead of the commit's");
+  gate_verb->add_option("--fresh", gate.fresh_cases, "Fresh cases per promised kernel [support.json]");
+  gate_verb->add_option("--jobs", gate.jobs, "Worker processes; 0 = one per core or GPU")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  gate_verb->add_option("--deadline", gate.deadline_seconds, "Seconds a case may take before it is a timeout")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  gate_verb->add_option("--worker-memory", gate.memory_mib, "MiB a worker may hold; 0 = any")
+      ->capture_default_str();
+  gate_verb->add_option("--shrink-budget", gate.shrink_budget, "Evaluations spent on making a finding small")
+      ->capture_default_str();
+  gate_verb->add_option("--junit", gate.junit, "File for JUnit XML");
+  gate_verb->add_option("--summary", gate.summary,
+                        "File for the Markdown summary [appended to $GITHUB_STEP_SUMMARY when set]");
+  gate_verb->add_option("--out", gate.out, "Run folder [attest-runs/<next number>]");
+  gate_verb->add_flag("--json", common.json, "Print the report as JSON on stdout instead of Markdown");
+  gate_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
+  add_device_options(*gate_verb, common);
 
   MergeOptions merge;
   CLI::App* merge_verb = app.add_subcommand("merge", "Join the run folders of all shards of a campaign");
@@ -168,6 +259,12 @@ int run(int argc, char** argv) {
   CLI::App* devices_verb = app.add_subcommand("devices", "List what can execute kernels here, and why not");
   devices_verb->add_flag("--json", common.json, "As JSON");
 
+  CLI::App* completion_verb = app.add_subcommand("completion", "Print a shell completion script");
+  std::string shell;
+  completion_verb->add_option("shell", shell, "bash")->required()->check(CLI::IsMember({"bash"}));
+
+  add_footers(app);
+
   std::string worker_device;
   int worker_ordinal = 0;
   CLI::App* worker_verb = app.add_subcommand("worker", "Internal: serve evaluations on descriptor 3");
@@ -198,6 +295,11 @@ int run(int argc, char** argv) {
     ::setenv("ATTEST_AITER_HSA", std::filesystem::absolute(common.aiter_hsa).c_str(), 1);
 
   if (fuzz_verb->parsed()) return verb_fuzz(common, fuzz);
+  if (gate_verb->parsed()) return verb_gate(common, gate);
+  if (completion_verb->parsed()) {
+    std::cout << bash_completion(app);
+    return exit_ok;
+  }
   if (merge_verb->parsed()) return verb_merge(common, merge);
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);

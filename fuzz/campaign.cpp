@@ -253,6 +253,7 @@ class Campaign {
         item.kernel = f.kernel;
         item.c = f.c;
       } else {
+        if (kernels == 0) break;
         item.number = (next_ - files) / kernels;
         if (item.number >= options_.cases) break;
         if (!options_.shard.has(item.number)) continue;
@@ -263,6 +264,14 @@ class Campaign {
           continue;
         }
         item.c = campaign_case(item.kernel, options_.seed, item.number);
+      }
+      if (options_.quarantine) {
+        if (const auto why = options_.quarantine(item.kernel, item.c)) {
+          Json event = item.event("quarantined");
+          event["entry"] = *why;
+          emit(event);
+          continue;
+        }
       }
       Json start = item.event("start");
       start["case"] = to_json(item.c);
@@ -391,6 +400,7 @@ Json to_json(const CampaignOptions& options) {
           {"schedule", options.schedule},
           {"deadline_seconds", options.deadline_seconds},
           {"memory_mib", options.memory_mib},
+          {"known", options.known},
           {"shard", {{"index", options.shard.index}, {"count", options.shard.count}}},
           {"files", std::move(files)}};
 }
@@ -425,6 +435,7 @@ CampaignOptions read_options(const std::string& folder, Json& files) {
     options.schedule = json.value("schedule", "plain");
     options.deadline_seconds = json.at("deadline_seconds").get<std::uint64_t>();
     options.memory_mib = json.at("memory_mib").get<std::uint64_t>();
+    options.known = json.at("known").get<std::string>();
     options.shard = {json.at("shard").at("index").get<std::uint64_t>(),
                      json.at("shard").at("count").get<std::uint64_t>()};
     files = json.at("files");

@@ -31,7 +31,7 @@ namespace attest::fuzz {
 
 /// A case that comes from a file, on one kernel.
 struct FileCase {
-  std::string source;  ///< "corpus" or "regression"
+  std::string source;  ///< "corpus", "regression" or "probe" (of a ledger entry)
   std::string file, kernel;
   cases::Case c;
 };
@@ -55,6 +55,7 @@ struct CampaignOptions {
   std::string detectors = "none";                           ///< as Device::choose_detectors takes them
   std::string schedule = "plain";                           ///< as Device::choose_schedule takes it
   std::uint64_t deadline_seconds = 120, memory_mib = 4096;  ///< of the workers; kept for --resume
+  std::string known;  ///< file of the ledger that `excuse` and `quarantine` go by; kept for --resume
 
   /// Why a failure is no finding: it was expected, or is known. nullopt: it is one. A function of its
   /// arguments; not part of the record.
@@ -62,6 +63,8 @@ struct CampaignOptions {
                                            const std::string& kernel, const cases::Case& c,
                                            const std::string& signature)>
       excuse;
+  /// Why a case must not be launched; nullopt: it may. A function of its arguments; not part of the record.
+  std::function<std::optional<std::string>(const std::string& kernel, const cases::Case& c)> quarantine;
   /// Told of each verdict as it is taken: its event.
   std::function<void(const Json& verdict)> observe;
 };

@@ -28,7 +28,7 @@ class ShardReader {
       const auto what = event.at("event").get<std::string>();
       if (what == "finding" || what == "confirmed" || what == "smaller" || what == "shrunk")
         of_findings_[event.at("signature").get<std::string>()].push_back(event);
-      if (what == "worker") workers_lost.push_back(event);
+      if (what == "worker" || what == "quarantined") beside.push_back(event);
       if (event.contains("t")) seconds = std::max(seconds, event.at("t").get<double>());
     });
     advance();
@@ -59,7 +59,7 @@ class ShardReader {
     return of_findings_[signature];
   }
 
-  std::vector<Json> workers_lost;
+  std::vector<Json> beside;  ///< lost workers, quarantined cases
   double seconds = 0;
 
  private:
@@ -146,7 +146,7 @@ Summary merge_runs(const std::vector<std::string>& folders, RunFolder& out) {
   double seconds = 0;
   for (const ShardReader& reader : readers) {
     seconds = std::max(seconds, reader.seconds);
-    for (const Json& event : reader.workers_lost) emit(event);
+    for (const Json& event : reader.beside) emit(event);
   }
   summary.complete = true;
   summary.seconds = seconds;

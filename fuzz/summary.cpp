@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 namespace attest::fuzz {
@@ -105,6 +106,8 @@ void Summary::apply(const Json& event) {
   if (what == "resume") complete = false;
   if (what == "end") complete = event.at("complete").get<bool>();
   if (what == "worker") ++workers_lost;
+  if (what == "quarantined")
+    quarantined[event.at("kernel").get<std::string>()].insert(event.at("item").get<std::uint64_t>());
   if (what == "start") started_[event.at("item").get<std::uint64_t>()] = event.at("case");
   if (what == "verdict") take_verdict(event);
   if (what == "finding") {
@@ -182,6 +185,9 @@ Json Summary::json(const std::string& folder) const {
           {"tested", tested()},
           {"verdicts", counts_json(verdicts)},
           {"excused", counts_json(excused)},
+          {"quarantined",
+           std::accumulate(quarantined.begin(), quarantined.end(), std::size_t{0},
+                           [](std::size_t sum, const auto& of) { return sum + of.second.size(); })},
           {"seconds", seconds},
           {"workers_lost", workers_lost},
           {"pairs", {{"covered", covered}, {"reachable", reachable}}},

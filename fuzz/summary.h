@@ -50,6 +50,7 @@ class Summary {
   double seconds = 0;
   std::vector<Finding> findings;                 ///< in order of item
   std::map<std::string, std::uint64_t> excused;  ///< failures that were expected or are known, by reason
+  std::map<std::string, std::set<std::uint64_t>> quarantined;  ///< items never launched, by kernel
   std::uint64_t workers_lost = 0;
   bool complete = false;  ///< not interrupted
   std::uint64_t next_item = 0;

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 
 #include "fuzz/campaign.h"
 #include "fuzz/case_files.h"
 #include "fuzz/interrupt.h"
+#include "fuzz/ledger.h"
 #include "fuzz/selection.h"
 #include "fuzz/verbs.h"
 
@@ -26,6 +28,28 @@ std::vector<std::string> kernels_of(const Common& common, const FuzzOptions& opt
   if (kernels.empty()) throw UsageError("say what to test: --kernel NAME (attest kernels) or --op OP");
   for (const std::string& name : kernels) select_kernel(name, common);
   return kernels;
+}
+
+/// Known failures are no findings, quarantined cases are not launched.
+void go_by_ledger(CampaignOptions& campaign) {
+  if (campaign.known.empty()) return;
+  const auto ledger = std::make_shared<const Ledger>(Ledger::read(campaign.known));
+  for (const KnownFailure& entry : ledger->entries())
+    if (const auto fault = fault_of(entry, today()))
+      fmt::print(stderr, "attest: {}: entry {} {}; it still counts here, the gate refuses it\n",
+                 campaign.known, entry.id, *fault);
+  campaign.excuse = [ledger, arch = campaign.arch, device = campaign.device](
+                        const std::string&, const std::string&, const std::string& kernel,
+                        const cases::Case& c, const std::string& signature) -> std::optional<std::string> {
+    const KnownFailure* known = ledger->tolerates(kernel, arch, device, c, signature);
+    if (known == nullptr) return std::nullopt;
+    return fmt::format("known: {} ({})", known->id, known->issue);
+  };
+  campaign.quarantine = [ledger, arch = campaign.arch, device = campaign.device](
+                            const std::string& kernel, const cases::Case& c) -> std::optional<std::string> {
+    const KnownFailure* known = ledger->quarantines(kernel, arch, device, c);
+    return known == nullptr ? std::nullopt : std::optional<std::string>(known->id);
+  };
 }
 
 CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
@@ -47,6 +71,8 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
   campaign.files = file_cases("corpus", options.corpus, campaign.kernels);
   for (FileCase& c : file_cases("regression", options.regressions, campaign.kernels))
     campaign.files.push_back(std::move(c));
+  campaign.known = options.known;
+  go_by_ledger(campaign);
   std::string from;
   campaign.shard = select_shard(options.shard, from);
   if (!from.empty() && !common.quiet)
@@ -148,6 +174,7 @@ int verb_fuzz(const Common& common, const FuzzOptions& options) {
   Json files;
   CampaignOptions campaign = read_options(options.resume, files);
   campaign.files = files_again(files);
+  go_by_ledger(campaign);
   Common as_recorded = common;
   as_recorded.device = campaign.device;
   as_recorded.arch = campaign.arch;

@@ -6,7 +6,16 @@
 //   1  a verdict differs from its expectation (a kernel failed)
 //   2  usage: a bad option, case, code object or output folder; one line on stderr says which
 //   3  nothing was really tested: no device, no supported case, all skipped
-//   4  attest itself failed
+//   4  attest itself failed, or was interrupted
+//
+// The gate tells more apart (fuzz/gate.h):
+//
+//   1  also: what is expected or known to fail passed
+//   3  no device
+//   5  the ledger of known failures is not in order: an entry has expired or has no issue link
+//   6  a promised cell was not tested
+//   7  no test: nothing is promised for this device, and no corpus file runs there
+//   8  all skipped: cases, and not one was really tested
 #pragma once
 
 #include <cstdint>
@@ -16,7 +25,17 @@
 
 namespace attest::fuzz {
 
-enum Exit : int { exit_ok = 0, exit_verdict = 1, exit_usage = 2, exit_nothing_tested = 3, exit_harness = 4 };
+enum Exit : int {
+  exit_ok = 0,
+  exit_verdict = 1,
+  exit_usage = 2,
+  exit_nothing_tested = 3,
+  exit_harness = 4,
+  exit_ledger = 5,
+  exit_missing_cell = 6,
+  exit_no_test = 7,
+  exit_all_skipped = 8,
+};
 
 struct Common {
   std::string device = "sim", arch = "gfx942";
@@ -37,6 +56,7 @@ struct FuzzOptions {
   bool stop_on_finding = false;
   std::string detectors = "none", schedule = "plain";
   std::vector<std::string> corpus, regressions;  ///< case and failure files, or folders of them: run first
+  std::string known;                             ///< ledger of known failures; empty = none
   std::string shard;                             ///< "i/n"; empty = by the launcher's environment
   std::string out;                               ///< run folder; empty = attest-runs/<next number>
   std::string resume;                            ///< run folder to go on with; the options are then its own
@@ -66,6 +86,17 @@ struct ShrinkOptions {
   std::string out;  ///< where the minimised case goes; empty = stdout
 };
 int verb_shrink(const Common& common, const ShrinkOptions& options);
+
+struct GateOptions {
+  std::string cases = "cases";        ///< folder with corpus/, findings/, known.json, support.json
+  std::string commit;                 ///< empty = of the CI's environment, or of the repository
+  std::optional<std::uint64_t> seed;  ///< instead of the commit's
+  std::uint64_t fresh_cases = 0;      ///< per cell; 0 = as the support manifest says
+  std::uint64_t deadline_seconds = 120, memory_mib = 4096, shrink_budget = 300;
+  int jobs = 0;
+  std::string junit, summary, out;
+};
+int verb_gate(const Common& common, const GateOptions& options);
 
 struct MergeOptions {
   std::vector<std::string> folders;

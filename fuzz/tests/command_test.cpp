@@ -124,6 +124,30 @@ TEST_CASE("help and version are on stdout and succeed") {
   CHECK(Json::parse(version.out).contains("compiler"));
 }
 
+TEST_CASE("every verb's help has examples and exit codes, and completion knows every option") {
+  const TemporaryFolder folder;
+  const std::string script = run_attest("completion bash").out;
+  write_file(folder.path + "/completion", script);
+  CHECK(std::system(("bash -n " + folder.path + "/completion").c_str()) == 0);
+  for (const char* verb : {"fuzz", "gate", "merge", "replay", "shrink"}) {
+    const std::string help = run_attest(std::string(verb) + " --help").out;
+    CHECK(help.find("Exit codes:") != std::string::npos);
+    CHECK(help.find("  attest " + std::string(verb)) != std::string::npos);
+    for (auto at = help.find("\n  --"); at != std::string::npos; at = help.find("\n  --", at + 1)) {
+      const std::string option = help.substr(at + 3, help.find_first_of(" ,", at + 3) - at - 3);
+      INFO(option);
+      CHECK(script.find(option) != std::string::npos);
+    }
+  }
+  write_file(folder.path + "/ask",
+             "source " + folder.path +
+                 "/completion; COMP_WORDS=(attest fuzz --worker-m); COMP_CWORD=2; _attest "
+                 "attest; echo \"${COMPREPLY[*]}\" >" +
+                 folder.path + "/answer");
+  CHECK(std::system(("bash " + folder.path + "/ask").c_str()) == 0);
+  CHECK(read_file(folder.path + "/answer") == "--worker-memory\n");
+}
+
 TEST_CASE("an output folder that cannot be made is refused before anything runs") {
   refused(run_attest("fuzz --kernel attest/mla_decode --cases 1 --out /proc/attest"), "/proc/attest");
 }
