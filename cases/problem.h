@@ -10,15 +10,17 @@
 #include "cases/ops/merge_states.h"
 #include "cases/ops/mla_decode.h"
 #include "cases/ops/mla_prefill.h"
+#include "cases/ops/spec_verify.h"
 #include "cases/ops/verify_attention.h"
 
 namespace attest::cases {
 
 /// What is asked. Alternative k of Problem becomes alternative k of Inputs.
-using Problem = std::variant<MlaDecode, BlockTableExpand, MergeStates, MlaPrefill, VerifyAttention>;
+using Problem =
+    std::variant<MlaDecode, BlockTableExpand, SpecVerify, MergeStates, MlaPrefill, VerifyAttention>;
 
 /// The bytes it becomes.
-using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, MergeStatesInputs, MlaPrefillInputs,
-                            VerifyAttentionInputs>;
+using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, SpecVerifyInputs, MergeStatesInputs,
+                            MlaPrefillInputs, VerifyAttentionInputs>;
 
 }  // namespace attest::cases

@@ -9,6 +9,7 @@ namespace attest::oracle {
 std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& inputs) {
   struct Families {
     std::vector<Relation> operator()(const cases::MlaDecode&) const { return {}; }
+    std::vector<Relation> operator()(const cases::SpecVerify&) const { return {}; }
     std::vector<Relation> operator()(const cases::BlockTableExpand&) const {
       return block_table_relations(c, inputs);
     }

@@ -71,4 +71,9 @@ TEST_CASE("block_table_expand: generated, shrunk, passed, and its faults found")
   check_kernels("block_table_expand", 8);
 }
 
+TEST_CASE("spec_verify: generated, shrunk, passed, and its faults found") {
+  check_generator("spec_verify");
+  check_kernels("spec_verify", 7);
+}
+
 }  // namespace attest::fuzz

@@ -8,6 +8,7 @@ namespace attest::device::contracts {
 std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory) {
   KernelList list(directory);
   add_block_table_expand(list);
+  add_spec_verify(list);
   add_merge_states(list);
   add_mla_decode(list);
   add_mla_prefill(list);
