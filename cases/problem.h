@@ -12,15 +12,16 @@
 #include "cases/ops/mla_prefill.h"
 #include "cases/ops/spec_verify.h"
 #include "cases/ops/verify_attention.h"
+#include "cases/ops/work_plan.h"
 
 namespace attest::cases {
 
 /// What is asked. Alternative k of Problem becomes alternative k of Inputs.
 using Problem =
-    std::variant<MlaDecode, BlockTableExpand, SpecVerify, MergeStates, MlaPrefill, VerifyAttention>;
+    std::variant<MlaDecode, BlockTableExpand, SpecVerify, WorkPlan, MergeStates, MlaPrefill, VerifyAttention>;
 
 /// The bytes it becomes.
-using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, SpecVerifyInputs, MergeStatesInputs,
-                            MlaPrefillInputs, VerifyAttentionInputs>;
+using Inputs = std::variant<MlaDecodeInputs, BlockTableExpandInputs, SpecVerifyInputs, WorkPlanInputs,
+                            MergeStatesInputs, MlaPrefillInputs, VerifyAttentionInputs>;
 
 }  // namespace attest::cases

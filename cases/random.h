@@ -31,6 +31,7 @@ enum class Draw : std::uint32_t {
   verify_row = 41,    ///< per request and row: the kind of a row of probabilities, and its values
   verify_draft = 42,  ///< drafted tokens, their tree, the draws that decide
   verify_noise = 43,  ///< exponentials
+  plan_value = 44,    ///< scores and values of the keys of a plan
   block_order = 40,  ///< block tables: which block comes next; which padded entries are -1
   state_out = 32,    ///< merge_states: by state, row
   state_lse = 33,    ///< merge_states: by state, row; state 0xffff: of the row

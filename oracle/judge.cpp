@@ -7,6 +7,7 @@
 #include "oracle/mla_judge.h"
 #include "oracle/plans/block_table_judge.h"
 #include "oracle/plans/spec_verify_judge.h"
+#include "oracle/plans/work_plan_judge.h"
 #include "oracle/prefill_judge.h"
 
 namespace attest::oracle {
@@ -26,6 +27,7 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
   struct Judges {
     Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
     Verdict operator()(const cases::SpecVerify&) const { return judge_spec_verify(c, inputs, outputs); }
+    Verdict operator()(const cases::WorkPlan&) const { return judge_work_plan(c, inputs, outputs); }
     Verdict operator()(const cases::BlockTableExpand&) const {
       return judge_block_table_expand(c, inputs, outputs);
     }

@@ -10,6 +10,7 @@ std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& input
   struct Families {
     std::vector<Relation> operator()(const cases::MlaDecode&) const { return {}; }
     std::vector<Relation> operator()(const cases::SpecVerify&) const { return {}; }
+    std::vector<Relation> operator()(const cases::WorkPlan&) const { return {}; }
     std::vector<Relation> operator()(const cases::BlockTableExpand&) const {
       return block_table_relations(c, inputs);
     }

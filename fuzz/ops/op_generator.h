@@ -26,6 +26,7 @@ extern const OpGenerator merge_states_generator;
 extern const OpGenerator mla_decode_generator;
 extern const OpGenerator block_table_expand_generator;
 extern const OpGenerator spec_verify_generator;
+extern const OpGenerator work_plan_generator;
 extern const OpGenerator mla_prefill_generator;
 extern const OpGenerator verify_attention_generator;
 

@@ -76,4 +76,9 @@ TEST_CASE("spec_verify: generated, shrunk, passed, and its faults found") {
   check_kernels("spec_verify", 7);
 }
 
+TEST_CASE("work_plan: generated, shrunk, passed, and its faults found") {
+  check_generator("work_plan");
+  check_kernels("work_plan", 6);
+}
+
 }  // namespace attest::fuzz

@@ -9,6 +9,7 @@ std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem:
   KernelList list(directory);
   add_block_table_expand(list);
   add_spec_verify(list);
+  add_work_plan(list);
   add_merge_states(list);
   add_mla_decode(list);
   add_mla_prefill(list);

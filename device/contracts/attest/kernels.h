@@ -15,6 +15,7 @@ namespace attest::device::contracts {
 class KernelList;
 void add_block_table_expand(KernelList& list);
 void add_spec_verify(KernelList& list);
+void add_work_plan(KernelList& list);
 void add_merge_states(KernelList& list);
 void add_mla_decode(KernelList& list);
 void add_mla_prefill(KernelList& list);
