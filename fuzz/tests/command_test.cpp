@@ -97,10 +97,10 @@ TEST_CASE("impossible options are refused by name") {
 }
 
 TEST_CASE("detectors are chosen by name; the ledger says what was executed") {
-  refused(run_attest("replay 1:1 --detect racy"),
+  refused(run_attest("replay 1:1 --kernel attest/mla_decode --detect racy"),
           "no detector is called 'racy'; there are all, none, uninitialised");
   refused(run_attest("fuzz --kernel attest/mla_decode --detect lds-race,racy --cases 1"), "lds-race");
-  refused(run_attest("replay 1:1 --detect all --device hip"), "use --device sim");
+  refused(run_attest("replay 1:1 --kernel attest/mla_decode --detect all --device hip"), "use --device sim");
 
   const Ran people = run_attest("replay 1:1 --kernel attest/mla_decode --detect uninitialised --fidelity");
   INFO(people.out << people.err);
