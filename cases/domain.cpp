@@ -32,6 +32,9 @@ Case fit(Case c, const MlaDecodeDomain& domain) {
   if (domain.causal_only) p.causal = true;
   if (!domain.return_lse) p.return_lse = false;
   if (!domain.page_padding) c.memory.page_padding_bytes = 0;
+  // A wider cache row may take a pool beyond the 16 GiB that a case may address.
+  const int stride = p.page_size * (p.kv_format == Format::bf16 ? 1152 : 576) + c.memory.page_padding_bytes;
+  if (c.memory.placement == Placement::high && stride > 200'000) c.memory.placement = Placement::beyond_2gib;
   if (std::find(domain.placements_excluded.begin(), domain.placements_excluded.end(), c.memory.placement) !=
       domain.placements_excluded.end())
     c.memory.placement = Placement::shuffled;

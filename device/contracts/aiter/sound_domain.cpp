@@ -58,10 +58,11 @@ std::optional<cases::MlaDecodeDomain> sound_domain(const AsmRow& row, cases::Mla
   whole.uniform_q_len = whole.uniform_q_len || limit->uniform_q_len;
   whole.unit_scales = limit->unit_scales;
   if (row.prefill) whole.return_lse = false;
-  // Every object of AITER's: page 0 is fetched for masked keys, offsets wrap at 4 GiB, and without a merge
-  // there is no lse.
+  // Every object of AITER's: page 0 is fetched for masked keys, offsets wrap at 4 GiB (with large pages
+  // `high` is beyond that), and without a merge there is no lse.
   whole.finite_unused = true;
-  whole.placements_excluded.push_back(cases::Placement::beyond_4gib);
+  whole.placements_excluded.insert(whole.placements_excluded.end(),
+                                   {cases::Placement::high, cases::Placement::beyond_4gib});
   if (!row.persistent) whole.lse_with_one_split = false;
   return whole;
 }
