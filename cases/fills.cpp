@@ -41,6 +41,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <stdexcept>
 
 namespace attest::cases {
 namespace {
@@ -204,6 +205,13 @@ void RowMaker::stale_kv_row(std::uint32_t slot, float* out) const {
 
 void RowMaker::v_and_rope(std::uint32_t source, int token, const Halves& halves, float* out) const {
   switch (fill_) {
+    case Fill::few_values:
+    case Fill::zero_ties:
+    case Fill::infinities:
+    case Fill::nans:
+    case Fill::ascending:
+    case Fill::descending:
+      throw std::logic_error("attention has no data of scores");  // validate refuses these
     case Fill::normal:
     case Fill::wide_scores:
       normals(halves.data(), width, out);
@@ -358,6 +366,13 @@ void RowMaker::q_row(int request, int position, int head, float* out) const {
   const Counter draw(seed_, Draw::q, static_cast<std::uint32_t>(request), row);
   Halves halves;
   switch (fill_) {
+    case Fill::few_values:
+    case Fill::zero_ties:
+    case Fill::infinities:
+    case Fill::nans:
+    case Fill::ascending:
+    case Fill::descending:
+      throw std::logic_error("attention has no data of scores");  // validate refuses these
     case Fill::constant_scores:
     case Fill::exact:
       std::fill(out, out + width, 0.0F);

@@ -86,38 +86,41 @@ std::vector<PagePlan::Range> find_landings(const CacheFootprint& f, const std::v
 
 }  // namespace
 
+CacheShape cache_shape(const MlaDecode& p) {
+  return {p.requests, p.page_size, static_cast<std::uint64_t>(p.page_size) * cache_row_bytes(p)};
+}
+
 std::uint64_t cache_row_bytes(const MlaDecode& p) {
   return p.kv_format == Format::bf16 ? 2 * row_width : row_width;
 }
 
-Sharing sharing(const MlaDecode& p, const MemoryRecipe& memory) {
+Sharing sharing(const CacheShape& cache, const MemoryRecipe& memory) {
   Sharing s;
-  s.member_from = p.page_size;
+  s.member_from = cache.page_size;
   if (!memory.prefix_sharing) return s;
   int members = 0;
   int shortest = 0;
-  for (std::size_t i = 0; i < p.requests.size(); ++i) {
-    const int full = full_pages(p.requests[i], p.page_size);
+  for (std::size_t i = 0; i < cache.requests.size(); ++i) {
+    const int full = full_pages(cache.requests[i], cache.page_size);
     if (full == 0) continue;
     if (members == 0) s.first_member = static_cast<int>(i);
     shortest = members == 0 ? full : std::min(shortest, full);
     ++members;
   }
-  if (members > 1) s.rows = (shortest + 1) / 2 * p.page_size;
+  if (members > 1) s.rows = (shortest + 1) / 2 * cache.page_size;
   return s;
 }
 
-CacheFootprint cache_footprint(const MlaDecode& p, const MemoryRecipe& memory) {
+CacheFootprint cache_footprint(const CacheShape& cache, const MemoryRecipe& memory) {
   CacheFootprint f;
-  const auto page_bytes = static_cast<std::uint64_t>(p.page_size) * cache_row_bytes(p);
-  f.page_stride_bytes = page_bytes + static_cast<std::uint64_t>(memory.page_padding_bytes);
+  f.page_stride_bytes = cache.page_bytes + static_cast<std::uint64_t>(memory.page_padding_bytes);
 
-  const Sharing s = sharing(p, memory);
-  for (const Request& request : p.requests) {
-    f.used_pages += pages_of(request, p.page_size);
-    if (s.member(request)) f.used_pages -= s.rows / p.page_size;
+  const Sharing s = sharing(cache, memory);
+  for (const Request& request : cache.requests) {
+    f.used_pages += pages_of(request, cache.page_size);
+    if (s.member(request)) f.used_pages -= s.rows / cache.page_size;
   }
-  f.used_pages += s.rows / p.page_size;
+  f.used_pages += s.rows / cache.page_size;
   f.used_bytes = static_cast<std::uint64_t>(f.used_pages) * f.page_stride_bytes;
 
   const std::int64_t unowned = f.page_stride_bytes <= 65536 ? 3 : 1;
@@ -131,19 +134,19 @@ CacheFootprint cache_footprint(const MlaDecode& p, const MemoryRecipe& memory) {
   return f;
 }
 
-PagePlan plan_pages(const MlaDecode& p, const MemoryRecipe& memory, std::uint64_t seed) {
+PagePlan plan_pages(const CacheShape& cache, const MemoryRecipe& memory, std::uint64_t seed) {
   PagePlan plan;
-  plan.footprint = cache_footprint(p, memory);
-  const Sharing s = sharing(p, memory);
+  plan.footprint = cache_footprint(cache, memory);
+  const Sharing s = sharing(cache, memory);
   const std::vector<std::int64_t> order = order_pages(plan.footprint, memory.placement, seed);
 
   auto next = order.begin();
   const auto take = [&] { return static_cast<std::int32_t>(plan.footprint.first_page + *next++); };
   plan.kv_indptr.push_back(0);
-  for (std::size_t i = 0; i < p.requests.size(); ++i) {
-    std::int64_t remaining = pages_of(p.requests[i], p.page_size);
-    if (s.member(p.requests[i]) && static_cast<int>(i) != s.first_member) {
-      const std::int64_t shared = s.rows / p.page_size;
+  for (std::size_t i = 0; i < cache.requests.size(); ++i) {
+    std::int64_t remaining = pages_of(cache.requests[i], cache.page_size);
+    if (s.member(cache.requests[i]) && static_cast<int>(i) != s.first_member) {
+      const std::int64_t shared = s.rows / cache.page_size;
       const auto begin = static_cast<std::size_t>(plan.kv_indptr[static_cast<std::size_t>(s.first_member)]);
       for (std::size_t k = 0; k < static_cast<std::size_t>(shared); ++k)
         plan.pages.push_back(plan.pages[begin + k]);

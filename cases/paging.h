@@ -5,11 +5,22 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cases/case.h"
 
 namespace attest::cases {
+
+/// What paging has to know of a cache: who has how many tokens in it, and how large its pages are.
+struct CacheShape {
+  std::span<const Request> requests;
+  int page_size = 1;             ///< tokens
+  std::uint64_t page_bytes = 0;  ///< of a page, without the padding of the memory recipe
+};
+CacheShape cache_shape(const MlaDecode& p);
+CacheShape cache_shape(const CacheWrite& p);
+CacheShape cache_shape(const IndexerLogits& p);
 
 /// Prefix sharing: every request with at least one full page ("member") has, as its first `rows` rows, those
 /// of the first member. `rows` is half of the full pages of the shortest member, rounded up, in tokens; 0
@@ -27,7 +38,10 @@ struct Sharing {
     return token < rows && member(request) ? first_member : index;
   }
 };
-Sharing sharing(const MlaDecode& p, const MemoryRecipe& memory);
+Sharing sharing(const CacheShape& cache, const MemoryRecipe& memory);
+inline Sharing sharing(const MlaDecode& p, const MemoryRecipe& memory) {
+  return sharing(cache_shape(p), memory);
+}
 
 struct CacheFootprint {
   std::uint64_t page_stride_bytes = 0;
@@ -37,7 +51,10 @@ struct CacheFootprint {
   std::int64_t content_pages = 0;  ///< used and unowned ones: [first_page, first_page + content_pages)
   std::uint64_t pool_bytes = 0;    ///< from page 0 to the end of the last page
 };
-CacheFootprint cache_footprint(const MlaDecode& p, const MemoryRecipe& memory);
+CacheFootprint cache_footprint(const CacheShape& cache, const MemoryRecipe& memory);
+inline CacheFootprint cache_footprint(const MlaDecode& p, const MemoryRecipe& memory) {
+  return cache_footprint(cache_shape(p), memory);
+}
 
 struct PagePlan {
   CacheFootprint footprint;
@@ -52,7 +69,10 @@ struct PagePlan {
   /// and 2^32, its page id modulo 2^16. Ascending, disjoint, inside the pool, clear of the content pages.
   std::vector<Range> wrap_landings;
 };
-PagePlan plan_pages(const MlaDecode& p, const MemoryRecipe& memory, std::uint64_t seed);
+PagePlan plan_pages(const CacheShape& cache, const MemoryRecipe& memory, std::uint64_t seed);
+inline PagePlan plan_pages(const MlaDecode& p, const MemoryRecipe& memory, std::uint64_t seed) {
+  return plan_pages(cache_shape(p), memory, seed);
+}
 
 /// Bytes of one cache row of 576.
 std::uint64_t cache_row_bytes(const MlaDecode& p);

@@ -32,12 +32,21 @@ enum class Draw : std::uint32_t {
   verify_draft = 42,  ///< drafted tokens, their tree, the draws that decide
   verify_noise = 43,  ///< exponentials
   plan_value = 44,    ///< scores and values of the keys of a plan
-  block_order = 40,  ///< block tables: which block comes next; which padded entries are -1
-  state_out = 32,    ///< merge_states: by state, row
-  state_lse = 33,    ///< merge_states: by state, row; state 0xffff: of the row
+  block_order = 40,   ///< block tables: which block comes next; which padded entries are -1
+  state_out = 32,     ///< merge_states: by state, row
+  state_lse = 33,     ///< merge_states: by state, row; state 0xffff: of the row
   prefill_q = 34,
   prefill_kv = 35,
   prefill_mean = 36,
+  index_row = 9,     ///< per query row: how its index list is laid out
+  index_entry = 10,  ///< per entry of an index list
+  score = 11,
+  score_choice = 12,  ///< per row of scores
+  token = 13,         ///< new tokens of a cache
+  token_choice = 14,
+  indexer_query = 15,
+  indexer_key = 16,
+  indexer_choice = 17,
 };
 
 class Counter {

@@ -13,9 +13,10 @@ std::span<const char* const> names(Format) {
 
 std::span<const char* const> names(Fill) {
   static constexpr std::array all = {
-      "normal",      "mean_shifted",    "outlier_channels", "needle", "position_coded", "constant_scores",
-      "wide_scores", "negative_offset", "deep_offset",      "tiny",   "cancelling",     "saturating",
-      "exact"};
+      "normal",      "mean_shifted",    "outlier_channels", "needle",     "position_coded", "constant_scores",
+      "wide_scores", "negative_offset", "deep_offset",      "tiny",       "cancelling",     "saturating",
+      "exact",       "few_values",      "zero_ties",        "infinities", "nans",           "ascending",
+      "descending"};
   return all;
 }
 

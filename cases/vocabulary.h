@@ -28,6 +28,13 @@ enum class Fill : std::uint8_t {
   cancelling,        ///< V comes in pairs of opposite sign and nearly equal weight
   saturating,        ///< a fifth of the cache at its format's largest finite magnitude (bf16: at 448)
   exact,  ///< q = 0 and small integers in V: every output is a small integer times kv_scale, exactly
+  // From here on for scores alone (op topk); constant_scores, mean_shifted and normal are for both.
+  few_values,  ///< normal, cut to multiples of 1/2
+  zero_ties,   ///< a few winners among zeros
+  infinities,  ///< normal, with infinities of both signs
+  nans,        ///< normal, with NaN of both signs
+  ascending,   ///< the position itself
+  descending,
 };
 
 /// What lies where nothing valid lies.

@@ -19,10 +19,11 @@ constexpr int full_size = 100;
 
 /// By the alternative of cases::Problem.
 const OpGenerator& generator_at(std::size_t index) {
-  static constexpr const OpGenerator* all[] = {&mla_decode_generator,      &block_table_expand_generator,
-                                               &spec_verify_generator,     &work_plan_generator,
-                                               &merge_states_generator,    &mla_prefill_generator,
-                                               &verify_attention_generator};
+  static constexpr const OpGenerator* all[] = {
+      &mla_decode_generator,       &block_table_expand_generator, &spec_verify_generator,
+      &work_plan_generator,        &merge_states_generator,       &mla_prefill_generator,
+      &verify_attention_generator, &index_remap_generator,        &topk_generator,
+      &cache_write_generator,      &indexer_logits_generator};
   static_assert(std::size(all) == std::variant_size_v<cases::Problem>);
   return *all[index];
 }

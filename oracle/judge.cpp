@@ -9,6 +9,10 @@
 #include "oracle/plans/spec_verify_judge.h"
 #include "oracle/plans/work_plan_judge.h"
 #include "oracle/prefill_judge.h"
+#include "oracle/sparse/cache_write_judge.h"
+#include "oracle/sparse/index_remap_judge.h"
+#include "oracle/sparse/indexer_judge.h"
+#include "oracle/sparse/topk_judge.h"
 
 namespace attest::oracle {
 
@@ -38,6 +42,10 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     Verdict operator()(const cases::MergeStates&) const {
       return judge_merge_states(c, inputs, outputs, profile);
     }
+    Verdict operator()(const cases::IndexRemap&) const { return judge_index_remap(c, inputs, outputs); }
+    Verdict operator()(const cases::TopK&) const { return judge_topk(c, inputs, outputs); }
+    Verdict operator()(const cases::CacheWrite&) const { return judge_cache_write(c, inputs, outputs); }
+    Verdict operator()(const cases::IndexerLogits&) const { return judge_indexer_logits(c, inputs, outputs); }
     const cases::Case& c;
     const cases::Inputs& inputs;
     const cases::Outputs& outputs;

@@ -19,6 +19,10 @@ std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& input
     std::vector<Relation> operator()(const cases::VerifyAttention&) const {
       return verify_relations(c, inputs);
     }
+    std::vector<Relation> operator()(const cases::IndexRemap&) const { return {}; }
+    std::vector<Relation> operator()(const cases::TopK&) const { return {}; }
+    std::vector<Relation> operator()(const cases::CacheWrite&) const { return {}; }
+    std::vector<Relation> operator()(const cases::IndexerLogits&) const { return {}; }
     const cases::Case& c;
     const cases::Inputs& inputs;
   };

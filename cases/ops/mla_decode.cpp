@@ -10,6 +10,7 @@
 #include "cases/fills.h"
 #include "cases/json_object.h"
 #include "cases/paging.h"
+#include "cases/requests.h"
 
 namespace attest::cases {
 namespace {
@@ -84,11 +85,7 @@ void read(const JsonObject& root, MlaDecode& p) {
   shape.read("num_splits", p.num_splits);
   shape.read("causal", p.causal);
   shape.read("return_lse", p.return_lse);
-  shape.each("requests", {"q_len", "kv_len"}, [&](const JsonObject& entry) {
-    Request& request = p.requests.emplace_back();
-    entry.read_required("q_len", request.q_len);
-    entry.read_required("kv_len", request.kv_len);
-  });
+  read_requests(shape, p.requests);
   const JsonObject formats = root.section("formats", {"q", "kv", "out"});
   formats.read("q", p.q_format);
   formats.read("kv", p.kv_format);
@@ -101,11 +98,9 @@ void read(const JsonObject& root, MlaDecode& p) {
 }
 
 void write(JsonWriter& writer, const MlaDecode& p) {
-  Json requests = Json::array();
-  for (const Request& r : p.requests) requests.push_back({{"q_len", r.q_len}, {"kv_len", r.kv_len}});
   writer.section("shape") = {{"heads", p.heads},           {"page_size", p.page_size},
                              {"num_splits", p.num_splits}, {"causal", p.causal},
-                             {"return_lse", p.return_lse}, {"requests", std::move(requests)}};
+                             {"return_lse", p.return_lse}, {"requests", requests_json(p.requests)}};
   writer.section("formats") = {
       {"q", name(p.q_format)}, {"kv", name(p.kv_format)}, {"out", name(p.out_format)}};
   writer.scale("scales", "sm_scale", p.sm_scale);
@@ -117,16 +112,9 @@ void validate(const Case& c, const MlaDecode& p) {
   require_range("shape.heads", p.heads, 1, 128);
   require_range("shape.page_size", p.page_size, 1, 1024);
   require_range("shape.num_splits", p.num_splits, 1, 32);
-  if (p.requests.empty() || p.requests.size() > 512) {
-    throw CaseError(fmt::format("shape.requests: {} entries, outside 1..512", p.requests.size()));
-  }
-  bool any_query = false;
-  for (std::size_t i = 0; i < p.requests.size(); ++i) {
-    require_range(fmt::format("shape.requests[{}].q_len", i), p.requests[i].q_len, 0, 16);
-    require_range(fmt::format("shape.requests[{}].kv_len", i), p.requests[i].kv_len, 0, 131072);
-    any_query = any_query || p.requests[i].q_len > 0;
-  }
-  if (!any_query) throw CaseError("shape.requests: every q_len is 0; at least one request needs a query");
+  validate_requests(p.requests, 16, 131072);
+  if (c.data.fill > Fill::exact)
+    throw CaseError(fmt::format("data.fill: {} is not for attention", name(c.data.fill)));
   validate_formats(p);
   validate_scales(p, c.data.fill);
   validate_memory(p, c.memory);

@@ -188,7 +188,8 @@ TEST_CASE("What is wrong with a case is said in one line that names the field") 
       {least(R"({"requests": [7]})"), "shape.requests[0]: must be an object, not 7"},
       {with(R"("fill": "needle")", R"("fill": "hay")"),
        "data.fill: \"hay\" is none of normal, mean_shifted, outlier_channels, needle, position_coded, "
-       "constant_scores, wide_scores, negative_offset, deep_offset, tiny, cancelling, saturating, exact"},
+       "constant_scores, wide_scores, negative_offset, deep_offset, tiny, cancelling, saturating, exact, "
+       "few_values, zero_ties, infinities, nans, ascending, descending"},
       {with(R"("placement": "shuffled")", R"("placement": 3)"),
        "memory.placement: 3 is none of ordered, shuffled, reversed, high, beyond_2gib, beyond_4gib"},
       {with(R"("unused": "nan")", R"("unused": "Nan")"),

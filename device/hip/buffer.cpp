@@ -86,6 +86,19 @@ std::vector<std::byte> DeviceBuffer::download() const {
   return bytes;
 }
 
+std::vector<std::byte> DeviceBuffer::download(const cases::SparseBytes& where) const {
+  std::size_t count = 0;
+  for (const auto& extent : where.extents) count += extent.bytes.size();
+  std::vector<std::byte> bytes(count);
+  std::size_t at = 0;
+  for (const auto& extent : where.extents) {
+    device_.copy_from_device(std::span(bytes).subspan(at, extent.bytes.size()), data() + extent.offset,
+                             name_);
+    at += extent.bytes.size();
+  }
+  return bytes;
+}
+
 std::optional<std::string> DeviceBuffer::guard_damage() const {
   const std::vector<std::byte> expected = pattern(guard_bytes_ + padded_size_ - size_);
   std::vector<std::byte> found(guard_bytes_);

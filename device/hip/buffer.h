@@ -45,6 +45,8 @@ class DeviceBuffer {
   /// The extents only; the rest stays as it is.
   void upload(const cases::SparseBytes& bytes);
   [[nodiscard]] std::vector<std::byte> download() const;
+  /// Where the extents lie, one after the other.
+  [[nodiscard]] std::vector<std::byte> download(const cases::SparseBytes& where) const;
 
   /// "guard after out, +12 bytes" for the first damaged word, if any. Offsets count from the nearer end of
   /// the buffer.

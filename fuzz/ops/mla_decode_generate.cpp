@@ -20,7 +20,9 @@
 #include <set>
 #include <vector>
 
+#include "cases/paging.h"
 #include "fuzz/ops/draw.h"
+#include "fuzz/ops/draw_memory.h"
 #include "fuzz/ops/mla_decode_shrink.h"
 #include "fuzz/ops/op_generator.h"
 
@@ -35,9 +37,6 @@ std::int64_t head_tiles(int heads) {
 
 /// What a request with a query costs beside its keys, per split: a workgroup that starts and ends.
 constexpr std::int64_t keys_per_workgroup = 8;
-
-/// Writing a pool takes time too.
-constexpr std::int64_t most_pool_bytes = 4 << 20;
 
 /// In the units of `work`. One unit is some 25 microseconds of simulator and reference together, so the
 /// median case takes a few milliseconds and the largest a tenth of a second.
@@ -148,36 +147,6 @@ void draw_formats(MlaDecode& p, Fill fill) {
   if (other_scales && p.q_format != Format::bf16) p.q_scale = any_of(any_scale);
 }
 
-MemoryRecipe draw_memory(const MlaDecode& p) {
-  MemoryRecipe m;
-  const bool any_placement = coin();
-  const bool any_poison = chance(1, 3);
-  const bool padding = chance(1, 4);
-  if (padding) {
-    std::int64_t pages = 1;
-    for (const Request& r : p.requests) pages += (r.kv_len + p.page_size - 1) / p.page_size;
-    m.page_padding_bytes = any_up_to({16, 48, 128, 1024, 4096, 65536}, most_pool_bytes / pages);
-  }
-  if (any_placement) {
-    m.placement = any_of<Placement>({Placement::ordered, Placement::shuffled, Placement::reversed,
-                                     Placement::high, Placement::beyond_2gib});
-    if (chance(1, 20)) m.placement = Placement::beyond_4gib;
-    const int stride = p.page_size * (p.kv_format == Format::bf16 ? 1152 : 576) + m.page_padding_bytes;
-    // 65536 pages below the used ones stay under 16 GiB.
-    if (m.placement == Placement::high && stride > 200'000) m.placement = Placement::beyond_2gib;
-  }
-  if (any_poison) {
-    const std::vector<Poison> poisons = {Poison::nan, Poison::inf, Poison::large, Poison::stale,
-                                         Poison::zero};
-    m.unused = any_of(poisons);
-    m.output = any_of(poisons);
-    m.scratch = any_of(poisons);
-  }
-  if (chance(1, 8)) m.guard_bytes = any_of<int>({256, 512, 65536});
-  m.prefix_sharing = p.requests.size() > 1 && chance(1, 5);
-  return m;
-}
-
 Fill draw_fill() {
   if (coin()) return Fill::normal;
   return static_cast<Fill>(between(0, static_cast<int>(Fill::exact)));
@@ -214,7 +183,7 @@ Case draw_case() {
   Case c;
   c.data.fill = draw_fill();
   draw_formats(p, c.data.fill);
-  c.memory = draw_memory(p);
+  c.memory = draw_memory(cache_shape(p));
   c.seed = *rc::gen::arbitrary<std::uint64_t>();
   c.problem = std::move(p);
   return c;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// Simpler mla_decode cases. Requests go first, because each one taken away shortens everything after it; then
-// lengths, which cost most to run; then the other dimensions; then what only changes the kind of the problem.
-//
-// Query lengths and heads try every smaller value that differs in kind, not only halves: 3 is simpler than 4
-// to a reader and no fault of an odd length survives halving.
+// Simpler mla_decode cases. Requests and their lengths go first, which cost most to run; then the other
+// dimensions; then what only changes the kind of the problem. Heads try every smaller value that differs in
+// kind, not only halves.
 #include "fuzz/ops/mla_decode_shrink.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "fuzz/ops/shrink_requests.h"
 #include "fuzz/ops/simpler.h"
 
 namespace attest::fuzz {
@@ -18,25 +17,12 @@ namespace {
 
 using namespace cases;
 
-std::vector<int> smaller_kv(int kv_len, int q_len, int page_size) {
-  const int page_multiple = (kv_len - 1) / page_size * page_size;
-  return smaller({0, 1, 2, q_len, kv_len / 4, kv_len / 2, kv_len - kv_len / 4, page_multiple,
-                  page_multiple + 1, (kv_len - 1) / 16 * 16, (kv_len - 1) / 16 * 16 + 1, kv_len - 1},
-                 0, kv_len);
-}
-
-bool any_query(const std::vector<Request>& requests) {
-  return std::any_of(requests.begin(), requests.end(), [](const Request& r) { return r.q_len > 0; });
-}
-
 class Shrinker {
  public:
   explicit Shrinker(const Case& c) : case_(c), problem_(std::get<MlaDecode>(c.problem)) {}
 
   std::vector<Case> run() {
-    drop_requests();
-    shorten_all();
-    shorten_each();
+    requests();
     dimensions();
     kinds();
     return std::move(candidates_);
@@ -46,64 +32,12 @@ class Shrinker {
   void with(const std::function<void(MlaDecode&)>& change) {
     Case s = case_;
     change(std::get<MlaDecode>(s.problem));
-    if (any_query(std::get<MlaDecode>(s.problem).requests) && s != case_) candidates_.push_back(std::move(s));
+    if (s != case_) candidates_.push_back(std::move(s));
   }
 
-  /// One half, one request alone, all but ever smaller chunks.
-  void drop_requests() {
-    const std::size_t n = problem_.requests.size();
-    const auto keep = [&](std::size_t begin, std::size_t end) {
-      with([&](MlaDecode& p) {
-        const auto first = problem_.requests.begin();
-        p.requests.assign(first + static_cast<std::ptrdiff_t>(begin),
-                          first + static_cast<std::ptrdiff_t>(end));
-      });
-    };
-    if (n < 2) return;
-    keep(0, n / 2);
-    keep(n / 2, n);
-    for (std::size_t i = 0; n > 2 && i < n; ++i) keep(i, i + 1);
-    for (std::size_t chunk = n / 4; n > 2; chunk = chunk / 2) {
-      chunk = std::max<std::size_t>(chunk, 1);
-      for (std::size_t begin = 0; begin < n; begin += chunk) {
-        with([&](MlaDecode& p) {
-          const auto from = p.requests.begin() + static_cast<std::ptrdiff_t>(begin);
-          p.requests.erase(from, from + static_cast<std::ptrdiff_t>(std::min(chunk, n - begin)));
-        });
-      }
-      if (chunk == 1) break;
-    }
-  }
-
-  void shorten_all() {
-    if (problem_.requests.size() < 2) return;
-    const auto each = [&](const std::function<void(Request&)>& change) {
-      with([&](MlaDecode& p) { std::for_each(p.requests.begin(), p.requests.end(), change); });
-    };
-    each([](Request& r) { r.q_len = std::min(r.q_len, 1); });
-    each([](Request& r) { r.q_len = std::min(r.q_len, 2); });
-    each([](Request& r) { r.q_len = std::min(r.q_len, 3); });
-    for (const int cap : {1, 16, 64}) {
-      each([cap](Request& r) { r.kv_len = std::min(r.kv_len, cap); });
-    }
-    each([](Request& r) { r.kv_len /= 2; });
-    each([&](Request& r) { r.kv_len = r.kv_len / problem_.page_size * problem_.page_size; });
-  }
-
-  void shorten_each() {
-    for (std::size_t i = 0; i < problem_.requests.size(); ++i) {
-      const Request& r = problem_.requests[i];
-      for (const int kv_len : smaller_kv(r.kv_len, r.q_len, problem_.page_size)) {
-        with([&](MlaDecode& p) { p.requests[i].kv_len = kv_len; });
-      }
-      for (int q_len = 0; q_len < r.q_len; ++q_len) {
-        with([&](MlaDecode& p) { p.requests[i].q_len = q_len; });
-        // Both ends together: the first query row keeps what it sees.
-        if (r.kv_len >= r.q_len - q_len) {
-          with([&](MlaDecode& p) { p.requests[i] = {q_len, r.kv_len - (r.q_len - q_len)}; });
-        }
-      }
-    }
+  void requests() {
+    for (std::vector<Request>& simpler : simpler_requests(problem_.requests, problem_.page_size))
+      with([&](MlaDecode& p) { p.requests = std::move(simpler); });
   }
 
   void dimensions() {
@@ -156,12 +90,11 @@ std::vector<Case> shrink_mla_decode(const Case& c) {
 
 std::int64_t mla_decode_complexity(const Case& c) {
   const MlaDecode& p = std::get<MlaDecode>(c.problem);
-  std::int64_t sum = p.heads + p.page_size + p.num_splits + (p.causal ? 0 : 1) + (p.return_lse ? 0 : 1) +
-                     (p.q_format == Format::bf16 ? 0 : 1) + (p.kv_format == Format::bf16 ? 0 : 1) +
-                     (p.sm_scale == MlaDecode{}.sm_scale ? 0 : 1) + scale_rank(p.q_scale) +
-                     scale_rank(p.kv_scale);
-  for (const Request& r : p.requests) sum += 1 + r.q_len + r.kv_len;
-  return sum;
+  const std::int64_t sum =
+      p.heads + p.page_size + p.num_splits + (p.causal ? 0 : 1) + (p.return_lse ? 0 : 1) +
+      (p.q_format == Format::bf16 ? 0 : 1) + (p.kv_format == Format::bf16 ? 0 : 1) +
+      (p.sm_scale == MlaDecode{}.sm_scale ? 0 : 1) + scale_rank(p.q_scale) + scale_rank(p.kv_scale);
+  return sum + request_complexity(p.requests);
 }
 
 }  // namespace attest::fuzz

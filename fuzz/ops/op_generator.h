@@ -29,5 +29,9 @@ extern const OpGenerator spec_verify_generator;
 extern const OpGenerator work_plan_generator;
 extern const OpGenerator mla_prefill_generator;
 extern const OpGenerator verify_attention_generator;
+extern const OpGenerator index_remap_generator;
+extern const OpGenerator topk_generator;
+extern const OpGenerator cache_write_generator;
+extern const OpGenerator indexer_logits_generator;
 
 }  // namespace attest::fuzz

@@ -14,6 +14,10 @@ std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem:
   add_mla_decode(list);
   add_mla_prefill(list);
   add_verify_attention(list);
+  add_index_remap(list);
+  add_topk(list);
+  add_cache_write(list);
+  add_indexer_logits(list);
   return list.take();
 }
 

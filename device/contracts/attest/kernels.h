@@ -20,6 +20,10 @@ void add_merge_states(KernelList& list);
 void add_mla_decode(KernelList& list);
 void add_mla_prefill(KernelList& list);
 void add_verify_attention(KernelList& list);
+void add_index_remap(KernelList& list);
+void add_topk(KernelList& list);
+void add_cache_write(KernelList& list);
+void add_indexer_logits(KernelList& list);
 
 /// Our kernels and their planted faults, as far as their code objects lie in `directory`.
 std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory);

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#include <cstdint>
+
+#include "device/contracts/attest/attest_kernel.h"
+#include "device/contracts/attest/indexer_logits_args.h"
+#include "device/contracts/attest/kernels.h"
+
+namespace attest::device::contracts {
+namespace {
+
+using cases::Format;
+
+class AttestIndexerLogits final : public AttestKernel {
+ public:
+  using AttestKernel::AttestKernel;
+
+ private:
+  [[nodiscard]] std::optional<std::string> why_not(const cases::Case&) const override { return std::nullopt; }
+
+  void run_on(hip::HipDevice& gpu, const cases::Case& c, const cases::Inputs& inputs,
+              Outcome& outcome) const override {
+    const auto& p = std::get<cases::IndexerLogits>(c.problem);
+    const auto& in = std::get<cases::IndexerLogitsInputs>(inputs);
+    const bool decode = p.form == cases::TopKForm::decode;
+    const std::string symbol = decode ? "indexer_logits_decode" : "indexer_logits_prefill";
+    const hip::Function kernel = function(gpu, "indexer_logits", symbol);
+    const std::size_t rows = in.row_begin.size();
+
+    hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
+    const auto floats = [&](const char* name, const std::vector<float>& values) -> hip::DeviceBuffer& {
+      return buffers.add(name, std::as_bytes(std::span(values)));
+    };
+    const auto& q = buffers.add("q", in.q, Format::fp8_e4m3fnuz);
+    const auto& q_scale = floats("q_scale", in.q_scale);
+    const auto& weights = floats("weights", in.weights);
+    const auto& keys = buffers.add("keys", in.keys, Format::fp8_e4m3fnuz);
+    const auto& k_scale = floats("k_scale", in.k_scale);
+    auto& pool = buffers.add("pool", in.pool.size, Format::fp8_e4m3fnuz);
+    pool.upload(in.pool);
+    const auto& row_begin = buffers.add("row_begin", in.row_begin);
+    const auto& row_end = buffers.add("row_end", in.row_end);
+    const auto& kv_lens = buffers.add("kv_lens", in.kv_lens);
+    const auto& block_table = buffers.add("block_table", in.block_table);
+    const auto& logits = buffers.add_unwritten(
+        "logits", cases::poison_bytes(c, c.memory.output, Format::f32,
+                                      rows * static_cast<std::size_t>(in.width), "logits"));
+
+    contract::IndexerLogitsArgs args{};
+    args.q = q.data();
+    args.q_scale = q_scale.as<float>();
+    args.weights = weights.as<float>();
+    args.keys = decode ? pool.data() : keys.data();
+    args.k_scale = decode ? nullptr : k_scale.as<float>();
+    args.row_begin = decode ? nullptr : row_begin.as<std::int32_t>();
+    args.row_end = decode ? nullptr : row_end.as<std::int32_t>();
+    args.kv_lens = decode ? kv_lens.as<std::int32_t>() : nullptr;
+    args.block_table = decode ? block_table.as<std::int32_t>() : nullptr;
+    args.logits = logits.as<float>();
+    args.page_stride = in.page_stride_bytes;
+    args.heads = p.heads;
+    args.width = in.width;
+    args.page_size = p.page_size;
+    args.next_n = in.next_n;
+    args.table_stride = in.table_stride;
+    const hip::Geometry geometry{{static_cast<unsigned>(rows), ceil_div(in.width, contract::indexer_tile), 1},
+                                 contract::indexer_threads};
+    const std::uint64_t budget = 1'000'000 + std::uint64_t{4} * geometry.grid[0] * geometry.grid[1] *
+                                                 (2000 + 100 * static_cast<std::uint64_t>(p.heads));
+    if (!launch(gpu, kernel, symbol, geometry, args, budget, outcome)) return;
+
+    outcome.outputs.tensors.push_back({"logits", logits.download()});
+    outcome.outputs.guard_damage = buffers.guard_damage();
+    note_modification(outcome, q, in.q);
+    note_modification(outcome, q_scale, in.q_scale);
+    note_modification(outcome, weights, in.weights);
+    note_modification(outcome, keys, in.keys);
+    note_modification(outcome, k_scale, in.k_scale);
+    note_modification(outcome, pool, in.pool);
+    note_modification(outcome, block_table, in.block_table);
+  }
+};
+
+}  // namespace
+
+void add_indexer_logits(KernelList& list) {
+  list.add<AttestIndexerLogits>(
+      {.op = "indexer_logits",
+       .objects = {"indexer_logits"},
+       .precision = "bf16",
+       .supports = "fp8_e4m3fnuz, 1..128 heads, prefill ranges and paged decode with next_n 1..8"});
+}
+
+}  // namespace attest::device::contracts
