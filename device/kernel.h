@@ -104,12 +104,12 @@ std::unique_ptr<Device> open_device(std::string_view kind, int ordinal);
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  [[nodiscard]] virtual std::string name() const = 0;       ///< "attest/mla_decode+qlen_mask"
-  [[nodiscard]] virtual std::string op() const = 0;         ///< "mla_decode"
-  [[nodiscard]] virtual std::string arch() const = 0;       ///< "gfx942"
-  [[nodiscard]] virtual std::string contract() const = 0;   ///< "attest" or "aiter"
-  [[nodiscard]] virtual std::string fault() const = 0;      ///< planted fault, or empty
-  [[nodiscard]] virtual std::string imitates() const = 0;   ///< link to the public report, or empty
+  [[nodiscard]] virtual std::string name() const = 0;      ///< "attest/mla_decode+qlen_mask"
+  [[nodiscard]] virtual std::string op() const = 0;        ///< "mla_decode"
+  [[nodiscard]] virtual std::string arch() const = 0;      ///< "gfx942"
+  [[nodiscard]] virtual std::string contract() const = 0;  ///< "attest" or "aiter"
+  [[nodiscard]] virtual std::string fault() const = 0;     ///< planted fault, or empty
+  [[nodiscard]] virtual std::string imitates() const = 0;  ///< link to the public report, or empty
   /// Only for who names it: no part of "all kernels" of an op or a contract. So are kernels with a fault.
   [[nodiscard]] virtual bool by_hand() const { return false; }
   [[nodiscard]] virtual std::string precision() const = 0;  ///< profile name for the oracle

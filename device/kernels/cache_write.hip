@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// New tokens into the slots of a paged cache: bf16, fp8 with one scale, the 656-byte rows of DeepSeek's sparse
-// attention, and the indexer's cache. One wave per token.
+// New tokens into the slots of a paged cache: bf16, fp8 with one scale, the 656-byte rows of DeepSeek's
+// sparse attention, and the indexer's cache. One wave per token.
 //
 // Slots. slot / page_size is the page, the rest the place in it. A pool may exceed 4 GiB, so a page's offset
 // takes 64 bits. Tokens that pad a batch have slot -1 and leave no trace.
@@ -112,7 +112,8 @@ __device__ inline Place place_of(const CacheWriteArgs& args, std::int64_t token)
 #endif
   const std::int64_t page = slot / args.page_size;
 #if defined(ATTEST_FAULT_OFFSET_32BIT)
-  const std::uint64_t offset = static_cast<std::uint32_t>(page) * static_cast<std::uint32_t>(args.page_stride);
+  const std::uint64_t offset =
+      static_cast<std::uint32_t>(page) * static_cast<std::uint32_t>(args.page_stride);
 #else
   const std::uint64_t offset = static_cast<std::uint64_t>(page) * args.page_stride;
 #endif
@@ -131,7 +132,8 @@ __device__ void write_bf16(const CacheWriteArgs& args) {
   const std::int64_t token = blockIdx.x;
   const Place place = place_of(args, token);
   if (place.skip) return;
-  auto* row = reinterpret_cast<std::uint32_t*>(place.page + std::int64_t{place.offset} * (2 * (latent_width + rope_width)));
+  auto* row = reinterpret_cast<std::uint32_t*>(place.page + std::int64_t{place.offset} *
+                                                                (2 * (latent_width + rope_width)));
   for (int i = lane; i < latent_width / 2; i += 64) row[i] = latent_of(args, token)[i];
   if (lane < rope_width / 2) row[latent_width / 2 + lane] = rope_of(args, token)[lane];
 }
@@ -177,7 +179,8 @@ __device__ void write_ds_mla(const CacheWriteArgs& args) {
   words[2 * lane] = divide.bytes(pairs[0]) | divide.bytes(pairs[1]) << 16;
   words[2 * lane + 1] = divide.bytes(pairs[2]) | divide.bytes(pairs[3]) << 16;
   if (lane % 16 == 0) reinterpret_cast<float*>(row + latent_width)[lane / 16] = scale;
-  if (lane < rope_width / 2) reinterpret_cast<std::uint32_t*>(row + ds_rope_at)[lane] = rope_of(args, token)[lane];
+  if (lane < rope_width / 2)
+    reinterpret_cast<std::uint32_t*>(row + ds_rope_at)[lane] = rope_of(args, token)[lane];
 }
 
 /// Lane l has the columns 2l and 2l + 1 of the one group.
@@ -186,7 +189,8 @@ __device__ void write_indexer(const CacheWriteArgs& args) {
   const std::int64_t token = blockIdx.x;
   const Place place = place_of(args, token);
   if (place.skip) return;
-  const std::uint32_t pair = static_cast<const std::uint32_t*>(args.latent)[token * (indexer_width / 2) + lane];
+  const std::uint32_t pair =
+      static_cast<const std::uint32_t*>(args.latent)[token * (indexer_width / 2) + lane];
   float amax = largest_of_16_lanes(fmaxf(__builtin_fabsf(bf16_low(pair)), __builtin_fabsf(bf16_high(pair))));
   amax = fmaxf(amax, exchange_xor<16>(amax));
   amax = fmaxf(amax, exchange_halves(amax));

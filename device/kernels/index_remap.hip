@@ -20,7 +20,8 @@ namespace attest::kernels {
 
 __device__ void index_remap(const contract::IndexRemapArgs& args) {
   const int row = static_cast<int>(blockIdx.x);
-  const int entry = static_cast<int>(blockIdx.y) * contract::index_remap_threads + static_cast<int>(threadIdx.x);
+  const int entry =
+      static_cast<int>(blockIdx.y) * contract::index_remap_threads + static_cast<int>(threadIdx.x);
   const int first = args.slot_indptr[row];
   if (entry >= args.slot_indptr[row + 1] - first) return;
 

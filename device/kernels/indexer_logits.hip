@@ -84,7 +84,8 @@ struct PagedKeys {
 };
 
 template <typename Keys>
-__device__ void indexer_logits(const IndexerLogitsArgs& args, int row, int begin, int end, const Keys& key_at) {
+__device__ void indexer_logits(const IndexerLogitsArgs& args, int row, int begin, int end,
+                               const Keys& key_at) {
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % 64;
   const int i = lane % 16;
@@ -112,7 +113,8 @@ __device__ void indexer_logits(const IndexerLogitsArgs& args, int row, int begin
     const char* q = q_row + head * head_dim;
     f32x4 dots = {};
     for (int step = 0; step < k_steps; ++step)
-      dots = __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(k[step], operand8(q + 32 * step + 8 * g), dots, 0, 0, 0);
+      dots =
+          __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(k[step], operand8(q + 32 * step + 8 * g), dots, 0, 0, 0);
 #if defined(ATTEST_FAULT_WEIGHT_SCALE_MISSING)
     const float of_head = weights[head];
 #else

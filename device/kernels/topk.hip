@@ -151,7 +151,8 @@ __device__ void select(TopKShared& shared, const float* scores, int n, int k, in
       out[place] = base + i;
 #endif
     }
-    if (above_before + (equal_before < wanted ? equal_before : wanted) >= static_cast<std::uint32_t>(k)) break;
+    if (above_before + (equal_before < wanted ? equal_before : wanted) >= static_cast<std::uint32_t>(k))
+      break;
   }
 }
 

@@ -3,8 +3,6 @@
 // The attest contract end to end: cases materialised, run on the simulator, and compared with a loop that
 // does nothing but the definition. Loose on purpose: the oracle judges closely, this only has to tell right
 // from wrong.
-#include "device/contracts/attest/kernels.h"
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -21,6 +19,7 @@
 
 #include "cases/case.h"
 #include "cases/inputs.h"
+#include "device/contracts/attest/kernels.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
 

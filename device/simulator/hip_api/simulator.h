@@ -37,8 +37,8 @@ int attest_sim_set_detectors(const char* list);
 
 /// What the chosen detectors found in the launches since the last call, as JSON:
 ///   {"hazards": [...], "clipped": {"loads", "stores", "atomics"}, "fidelity": [...]}
-/// hazards are ranked, worst first (detect/report.h); fidelity is the ledger (detect/ledger.h). "" when no detector is chosen. Valid until the next
-/// call.
+/// hazards are ranked, worst first (detect/report.h); fidelity is the ledger (detect/ledger.h). "" when no
+/// detector is chosen. Valid until the next call.
 const char* attest_sim_findings();
 
 /// Says that [pointer, pointer + bytes) holds nothing a kernel may rely on, whatever was copied there:
