@@ -249,7 +249,8 @@ class Shrinker {
     with([&](BlockTableExpand& p) {
       for (Request& r : p.steps[s].requests) r.kv_len = r.q_len;
     });
-    for (std::size_t i = 0; i < step.requests.size(); ++i) {
+    // One by one only when few are left: a batch of hundreds would give thousands of candidates.
+    for (std::size_t i = 0; step.requests.size() <= 24 && i < step.requests.size(); ++i) {
       const Request& r = step.requests[i];
       const int whole = r.kv_len > 0 ? (r.kv_len - 1) / problem_.manager_block * problem_.manager_block : 0;
       for (const int v :
