@@ -106,7 +106,7 @@ __device__ void indexer_logits(const IndexerLogitsArgs& args, int row, int begin
 
   const char* q_row = static_cast<const char*>(args.q) + std::int64_t{row} * args.heads * head_dim;
   const float* weights = args.weights + std::int64_t{row} * args.heads;
-  const float* q_scale = args.q_scale + std::int64_t{row} * args.heads;
+  [[maybe_unused]] const float* q_scale = args.q_scale + std::int64_t{row} * args.heads;
   f32x4 sum = {};
   for (int tile = 0; tile < args.heads; tile += 16) {
     const int head = min(tile + i, args.heads - 1);
