@@ -90,7 +90,7 @@ TEST_CASE("impossible options are refused by name") {
   refused(run_attest("fuzz --kernel attest/mla_decode --jobs -1"), "--jobs");
   refused(run_attest("fuzz"), "--kernel NAME");
   refused(run_attest("fuzz --kernel attest/mla_decoed"), "the closest are attest/mla_decode");
-  refused(run_attest("fuzz --op no_such_op"), "there are kernels for mla_decode");
+  refused(run_attest("fuzz --op no_such_op"), "there are kernels for block_table_expand, ");
   refused(run_attest("fuzz --kernel attest/mla_decode --arch gfx1100"), "is for gfx942");
   refused(run_attest("fuzz --kernel attest/mla_decode --device cuda"), "there are sim and hip");
   refused(run_attest("no_such_verb"), "no_such_verb");

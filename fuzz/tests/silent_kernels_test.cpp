@@ -50,8 +50,10 @@ TEST_CASE("Our kernels are silent under the timing detectors") {
         CHECK(lines.empty());
         CHECK(outcome.status == device::Status::ok);
         if (outcome.status != device::Status::ok) continue;
-        CHECK(oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel->precision())).kind ==
-              oracle::VerdictKind::pass);
+        // A generated case may prove nothing; it must not fail.
+        const oracle::VerdictKind kind =
+            oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel->precision())).kind;
+        CHECK((kind == oracle::VerdictKind::pass || kind == oracle::VerdictKind::mistrusted));
       }
       CHECK(ran == cases_of(level));
     }

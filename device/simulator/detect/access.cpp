@@ -142,7 +142,9 @@ void locate_lds(const Wave& w, const Instruction& i, std::uint64_t exec, Access&
 AccessShape access_shape(const Instruction& i) {
   const OpInfo& op = info(i.op);
   AccessShape shape;
-  if (i.op == Op::invalid || !op.has(op_flag::load | op_flag::store | op_flag::atomic)) return shape;
+  const bool barrier = op.name.starts_with("ds_gws");  // touches no memory
+  if (i.op == Op::invalid || barrier || !op.has(op_flag::load | op_flag::store | op_flag::atomic))
+    return shape;
   shape.kind = op.has(op_flag::atomic)  ? AccessKind::atomic
                : op.has(op_flag::store) ? AccessKind::store
                                         : AccessKind::load;
