@@ -134,7 +134,7 @@ pugi::xml_document parsed(const std::string& xml) {
 }  // namespace
 
 TEST_CASE("gate: all good is 0, and the reports count what was done") {
-  Cases cases({cell("attest/mla_decode")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   write_file(cases.path + "/corpus/plain.json", cases::pretty_json(small_case()));
   write_file(cases.path + "/corpus/planted/rows.json", failure_file(qlen_mask, rows_identical));
   write_file(cases.path + "/findings/aiter/x.json", failure_file("aiter/no_object_of_that_name", "s"));
@@ -156,7 +156,7 @@ TEST_CASE("gate: all good is 0, and the reports count what was done") {
 }
 
 TEST_CASE("gate: a new failure is 1, with its reproduction in every report") {
-  Cases cases({cell("attest/mla_decode"), cell(qlen_mask)});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode"), cell(qlen_mask)});
   const Gate g = gate(cases, "--seed 1 --fresh 12");
   CHECK(g.code == 1);
   CHECK(g.outcome() == "new failure");
@@ -168,7 +168,7 @@ TEST_CASE("gate: a new failure is 1, with its reproduction in every report") {
 }
 
 TEST_CASE("gate: a corpus case that fails otherwise than expected is a new failure") {
-  Cases cases({cell("attest/mla_decode")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   write_file(cases.path + "/corpus/rows.json",
              failure_file(qlen_mask, "mla_decode/x/fail/result/something else"));
   const Gate g = gate(cases);
@@ -179,7 +179,7 @@ TEST_CASE("gate: a corpus case that fails otherwise than expected is a new failu
 }
 
 TEST_CASE("gate: a known failure is 0 and is counted") {
-  Cases cases({cell(qlen_mask)});
+  Cases cases(std::vector<Json>{cell(qlen_mask)});
   cases.know({entry()});
   const Gate g = gate(cases, "--seed 1 --fresh 12");
   INFO(g.err << g.out);
@@ -194,7 +194,7 @@ TEST_CASE("gate: a known failure is 0 and is counted") {
 }
 
 TEST_CASE("gate: what is known to fail and passes is an unexpected pass, 1") {
-  Cases cases({cell("attest/mla_decode")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   Json repaired = entry();
   repaired["kernel"] = "attest/mla_decode";
   cases.know({repaired});
@@ -205,14 +205,14 @@ TEST_CASE("gate: what is known to fail and passes is an unexpected pass, 1") {
   CHECK(g.outcome() == "unexpected pass");
   CHECK(g.summary.find("the ledger entry is stale") != std::string::npos);
 
-  Cases corpus({cell("attest/mla_decode")});
+  Cases corpus(std::vector<Json>{cell("attest/mla_decode")});
   write_file(corpus.path + "/corpus/x.json",
              failure_file("attest/mla_decode", "mla_decode/attest/mla_decode/fail/x"));
   CHECK(gate(corpus).outcome() == "unexpected pass");
 }
 
 TEST_CASE("gate: an expired entry, and one without a link, are 5") {
-  Cases cases({cell(qlen_mask)});
+  Cases cases(std::vector<Json>{cell(qlen_mask)});
   cases.know({entry()});
   const Gate expired = gate(cases, "--seed 1 --fresh 12", "SOURCE_DATE_EPOCH=1806537600");  // 2027-04-01
   CHECK(expired.code == 5);
@@ -228,7 +228,7 @@ TEST_CASE("gate: an expired entry, and one without a link, are 5") {
 
 TEST_CASE("gate: no device is 3, and is in the reports") {
   if (std::filesystem::exists("/dev/kfd")) return;
-  Cases cases({cell("attest/mla_decode", "hip")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode", "hip")});
   const Gate g = gate(cases, "--seed 1 --device hip");
   CHECK(g.code == 3);
   CHECK(g.outcome() == "no device");
@@ -236,21 +236,21 @@ TEST_CASE("gate: no device is 3, and is in the reports") {
 }
 
 TEST_CASE("gate: a promised cell that is not there, or not tested enough, is 6") {
-  Cases absent({cell("attest/mla_decode"), cell("attest/no_such_kernel")});
+  Cases absent(std::vector<Json>{cell("attest/mla_decode"), cell("attest/no_such_kernel")});
   const Gate g = gate(absent);
   CHECK(g.code == 6);
   CHECK(g.outcome() == "missing promised cell");
   CHECK(g.summary.find("promised, and not in this build") != std::string::npos);
   Json more = cell("attest/mla_decode");
   more["least_tested"] = 7;
-  const Gate few = gate(Cases({more}));
+  const Gate few = gate(Cases(std::vector<Json>{more}));
   CHECK(few.code == 6);
   CHECK(few.summary.find("only 6 of 6 cases were really tested; 7 are asked for") != std::string::npos);
 }
 
 TEST_CASE("gate: nothing to test is 7, all skipped is 8") {
-  CHECK(gate(Cases({cell("attest/mla_decode", "hip")})).code == 7);
-  Cases cases({cell("attest/mla_decode")});
+  CHECK(gate(Cases(std::vector<Json>{cell("attest/mla_decode", "hip")})).code == 7);
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   Json quarantined = entry();
   quarantined["kernel"] = "*";
   quarantined["mode"] = "quarantined";
@@ -277,7 +277,7 @@ TEST_CASE("gate: a broken file is 2, in one line that names it") {
     CHECK(std::count(g.err.begin(), g.err.end(), '\n') == 1);
     CHECK(g.err.find(words) != std::string::npos);
   };
-  Cases cases({cell("attest/mla_decode")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   write_file(cases.path + "/corpus/broken.json", "{\"schema\": 1, ");
   refused(cases, "corpus/broken.json");
   std::filesystem::remove(cases.path + "/corpus/broken.json");
@@ -314,7 +314,7 @@ TEST_CASE("gate: a broken file is 2, in one line that names it") {
 
 TEST_CASE("gate: the seed is the commit's, the same for the same") {
   CHECK(seed_of_commit("a") != seed_of_commit("b"));
-  Cases cases({cell("attest/mla_decode")});
+  Cases cases(std::vector<Json>{cell("attest/mla_decode")});
   const Gate one = gate(cases, "--commit 0123456789abcdef"),
              two = gate(cases, "", december + "BUILDKITE_COMMIT=0123456789abcdef");
   CHECK(one.code == 0);
