@@ -82,6 +82,7 @@ std::optional<std::uint32_t> poison_pattern(Poison poison, Format format) {
 }
 
 void fill_pattern(std::span<std::byte> bytes, std::uint32_t pattern, std::size_t element) {
+  if (bytes.empty()) return;
   std::array<std::byte, 4> code;
   std::memcpy(code.data(), &pattern, code.size());
   if (std::all_of(code.begin(), code.begin() + element, [&](std::byte b) { return b == code[0]; })) {

@@ -104,7 +104,7 @@ class Writer {
     const auto page = static_cast<std::uint64_t>(slot / p_.page_size) * in_.page_stride_bytes;
     const auto offset = static_cast<std::uint64_t>(slot % p_.page_size);
     const std::byte* latent = in_.latent.data() + token * (p_.layout == CacheLayout::indexer ? 256U : 1024U);
-    const std::byte* rope = in_.rope.data() + token * 128;
+    const std::byte* rope = in_.rope.empty() ? nullptr : in_.rope.data() + token * 128;
     switch (p_.layout) {
       case CacheLayout::bf16:
         put(page + offset * 1152, latent, 1024);
