@@ -103,7 +103,11 @@ __device__ void merge_states(const contract::MergeStatesArgs& args) {
   const float normalise = total == 0.0F ? 0.0F : 1.0F / total;
   const float readable = has_keys ? 1.0F : 0.0F;
 
-  for (int column = 2 * lane; column < args.head_dim; column += 128) {
+  // Every lane walks every round, its columns in range or not: a compiler may compute what a lane broadcasts
+  // as late as inside the loop, and a lane that is off by then has not computed it.
+  for (int round = 0; round < args.head_dim; round += 128) {
+    const int column = round + 2 * lane;
+    const bool in_range = column < args.head_dim;
     f32x2 out = {};
     for (int s = 0; s < states; ++s) {
       const float state_weight = from_lane(weight, s);
@@ -113,9 +117,11 @@ __device__ void merge_states(const contract::MergeStatesArgs& args) {
 #else
       const contract::MergedStateArgs& strides = args.state[s];
 #endif
+      if (!in_range) continue;
       out += state_weight * State::load(args.state[s].out,
                                         token * strides.token_stride + head * strides.head_stride + column);
     }
+    if (!in_range) continue;
     Out::store(args.out, token * args.out_token_stride + head * args.out_head_stride + column,
                out * normalise);
   }
