@@ -45,6 +45,17 @@ LaneTaint broadcast(const BitTaint& scalar32) {
   return t;
 }
 
+/// A scalar put away in a lane, as compilers spill them: lane masks above all, in which the bits of lanes
+/// that are off are garbage. A byte of a vector register is never-written or it is not, so a byte of which
+/// some bit was written counts as written: the mask comes back and is combined with EXEC bit by bit, and a
+/// bit of garbage must not spoil its seven neighbours.
+LaneTaint spilled(const BitTaint& scalar32) {
+  LaneTaint t = broadcast(scalar32);
+  for (unsigned b = 0; b < 4; ++b)
+    if ((scalar32.undefined >> (8 * b) & 0xff) != 0xff) t.undefined[b] = 0;
+  return t;
+}
+
 /// All bytes by any byte.
 LaneTaint smeared(LaneTaint t) {
   t.all_bytes(t.undefined_lanes());
@@ -644,7 +655,7 @@ class Transfer {
       return commit(dst_row(0), either(taint_.row(dst_row(0)), broadcast(scalar_source(1))), 0xf);
     }
     writes_ = u64{1} << (scalar_value(1) & 63);
-    commit(dst_row(0), broadcast(scalar_source(0)), 0xf);
+    commit(dst_row(0), spilled(scalar_source(0)), 0xf);
   }
 
   void exchange() {

@@ -265,6 +265,29 @@ pair mask_store
 .endm
 pair scalar_spilled
 
+// A lane mask that is spilled while lane 1 is off: the bit of lane 1 is garbage, the other 31 of its half are not.
+.macro mask_spilled fault
+  s_mov_b64 s[8:9], exec
+  s_mov_b64 s[10:11], ~2
+  .if \fault
+  s_mov_b64 exec, 0
+  .else
+  s_mov_b64 exec, s[10:11]
+  .endif
+  v_mov_b32 v5, 0
+  s_mov_b64 exec, s[8:9]
+  v_cmp_gt_u32 vcc, 1, v5
+  s_nop 4
+  v_writelane_b32 v9, vcc_lo, 3
+  s_nop 4
+  v_readlane_b32 s20, v9, 3
+  s_and_b32 s20, s20, s10
+  s_cbranch_scc0 .Lend\@
+  store v0
+.Lend\@:
+.endm
+pair mask_spilled
+
 // ---- memory
 
 .macro memory_global fault

@@ -88,6 +88,7 @@ const Planted planted[] = {
     {"mask_store", undefined, "", "global_store_dword", "v5, never written, decides whether this is stored",
      0},
     {"scalar_spilled", undefined, "", "s_cbranch_scc1", "v9, never written, decides a branch", -1},
+    {"mask_spilled", undefined, "", "s_cbranch_scc0", "v5, never written, decides a branch", -1},
     {"memory_global", undefined, "global_load_dword v2", "global_store_dword", "never-written out is stored",
      0},
     {"memory_own", undefined, "global_load_dword v2", "global_store_dword", "never-written out is stored", 0},
