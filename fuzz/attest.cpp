@@ -45,6 +45,12 @@ void add_device_options(CLI::App& verb, Common& common) {
   add_aiter_option(verb, common);
 }
 
+void add_worker_option(CLI::App& verb, Common& common) {
+  verb.add_option("--worker", common.worker,
+                  "Command that starts a program with kernels of its own: they are what is tested "
+                  "(fuzz/exchange/README.md)");
+}
+
 void add_detect_option(CLI::App& verb, std::string& detectors, const std::string& otherwise) {
   verb.add_option("--detect", detectors,
                   fmt::format("What the simulator looks for: a list of {} [{}]",
@@ -74,6 +80,7 @@ attest replay), summary.json.
   attest fuzz --op mla_decode --seconds 3600 --known cases/known.json --corpus cases/corpus --out night
   attest fuzz --resume night
   attest fuzz --kernel aiter --aiter-hsa ~/aiter/hsa --shard 0/8
+  attest fuzz --worker 'python3 fuzz/exchange/workers/numpy_mla_decode.py' --cases 200
 
 Exit codes: 0 no findings; 1 findings; 2 a bad option, file or folder; 3 nothing was really tested;
 4 attest failed or was interrupted.)");
@@ -113,6 +120,27 @@ Exit codes: 0 passed; 1 failed, as recorded or not; 2 a bad option or file; 3 no
   footer("shrink", R"(  attest shrink case.json --kernel attest/mla_decode --out small.json
 
 Exit codes: 0 done; 2 a bad option or file; 3 the case does not fail; 4 attest failed.)");
+  footer(
+      "export",
+      R"(Writes every input of a case, by the names of the field, and in its metadata the op, all scalars, the case
+and the outputs that are wanted: attest check judges them wherever they were computed.
+fuzz/exchange/README.md lists the tensors of each op.
+
+  attest export cases/corpus/ragged_batch.json --out x.safetensors
+  attest export 7:1234 --kernel attest/mla_decode --out x.safetensors
+  attest check x.safetensors y.safetensors
+
+Exit codes: 0 written; 2 a bad option, case or place; 4 attest failed.)");
+  footer(
+      "check",
+      R"(The outputs are judged as those of any kernel: against the fp64 reference, within a bound computed from the
+data and from the arithmetic that --precision declares.
+
+  attest check x.safetensors y.safetensors
+  attest check case.json y.safetensors --precision fp32p --json
+
+Exit codes: 0 passed; 1 wrong; 2 a bad option or file: a tensor is missing, or has another shape or element
+type; 3 nothing was proved; 4 attest failed.)");
   footer("completion", R"(  source <(attest completion bash))");
 }
 
@@ -182,6 +210,7 @@ int run(int argc, char** argv) {
   fuzz_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
   fuzz_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
   add_device_options(*fuzz_verb, common);
+  add_worker_option(*fuzz_verb, common);
   for (CLI::Option* other : fuzz_verb->get_options())
     if (other != resume && other->get_name() != "--help" && other->get_name() != "--jobs" &&
         other->get_name() != "--json" && other->get_name() != "--quiet" && other->get_name() != "--aiter-hsa")
@@ -237,6 +266,7 @@ int run(int argc, char** argv) {
                         "Print what was executed and how exactly (chooses the detector fidelity too)");
   replay_verb->add_flag("--json", common.json, "Print the results as JSON on stdout");
   add_device_options(*replay_verb, common);
+  add_worker_option(*replay_verb, common);
 
   ShrinkOptions shrink;
   CLI::App* shrink_verb = app.add_subcommand("shrink", "Make a failing case small, keeping its signature");
@@ -252,6 +282,29 @@ int run(int argc, char** argv) {
   shrink_verb->add_flag("--json", common.json, "Print the result as JSON");
   shrink_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
   add_device_options(*shrink_verb, common);
+  add_worker_option(*shrink_verb, common);
+
+  ExportOptions exported;
+  CLI::App* export_verb =
+      app.add_subcommand("export", "Write the inputs of a case as safetensors, for other programs");
+  export_verb->add_option("case", exported.file, "Case file, failure file, or SEED:NUMBER")->required();
+  export_verb->add_option("--kernel", exported.kernel, "Kernel whose cases SEED:NUMBER counts");
+  export_verb->add_option("-o,--out", exported.out, "File to write")->required();
+  export_verb->add_flag("--json", common.json, "Print what was written as JSON");
+  add_aiter_option(*export_verb, common);
+
+  CheckOptions check;
+  CLI::App* check_verb = app.add_subcommand("check", "Judge outputs that another program computed");
+  check_verb
+      ->add_option("case", check.file,
+                   "What attest export wrote, or a case file, failure file, or SEED:NUMBER")
+      ->required();
+  check_verb->add_option("outputs", check.outputs, "safetensors file with the outputs")->required();
+  check_verb->add_option("--kernel", check.kernel, "Kernel whose cases SEED:NUMBER counts");
+  check_verb->add_option("--precision", check.precision, "Declared arithmetic (oracle/precision.h lists)")
+      ->capture_default_str();
+  check_verb->add_flag("--json", common.json, "Print the verdict as JSON");
+  add_aiter_option(*check_verb, common);
 
   CLI::App* kernels_verb = app.add_subcommand("kernels", "List what can be tested");
   kernels_verb->add_flag("--json", common.json, "As JSON");
@@ -294,6 +347,8 @@ int run(int argc, char** argv) {
   if (!common.aiter_hsa.empty())
     ::setenv("ATTEST_AITER_HSA", std::filesystem::absolute(common.aiter_hsa).c_str(), 1);
 
+  use_worker(common, common.worker);
+
   if (fuzz_verb->parsed()) return verb_fuzz(common, fuzz);
   if (gate_verb->parsed()) return verb_gate(common, gate);
   if (completion_verb->parsed()) {
@@ -303,6 +358,8 @@ int run(int argc, char** argv) {
   if (merge_verb->parsed()) return verb_merge(common, merge);
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);
+  if (export_verb->parsed()) return verb_export(common, exported);
+  if (check_verb->parsed()) return verb_check(common, check);
   if (kernels_verb->parsed()) return verb_kernels(common);
   if (devices_verb->parsed()) return verb_devices(common);
   return serve(3, worker_device, worker_ordinal);

@@ -388,6 +388,7 @@ Json to_json(const CampaignOptions& options) {
   return {{"kernels", options.kernels},
           {"device", options.device},
           {"arch", options.arch},
+          {"worker", options.worker},
           {"seed", options.seed},
           {"cases", options.cases},
           {"seconds", options.seconds ? Json(options.seconds->count()) : Json(nullptr)},
@@ -423,6 +424,7 @@ CampaignOptions read_options(const std::string& folder, Json& files) {
     options.kernels = json.at("kernels").get<std::vector<std::string>>();
     options.device = json.at("device").get<std::string>();
     options.arch = json.at("arch").get<std::string>();
+    options.worker = json.value("worker", "");
     options.seed = json.at("seed").get<std::uint64_t>();
     options.cases = json.at("cases").get<std::uint64_t>();
     if (!json.at("seconds").is_null()) options.seconds = std::chrono::seconds(json.at("seconds").get<long>());

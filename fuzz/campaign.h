@@ -41,6 +41,7 @@ inline constexpr std::uint64_t unlimited = std::uint64_t{1} << 40U;  ///< cases:
 struct CampaignOptions {
   std::vector<std::string> kernels;
   std::string device = "sim", arch = "gfx942";
+  std::string worker;  ///< command of the program whose kernels these are (fuzz/exchange); empty = none
   std::uint64_t seed = 0;
   std::vector<FileCase> files;                  ///< run first, in this order
   std::uint64_t cases = 1000;                   ///< fresh ones, per kernel

@@ -38,7 +38,7 @@ _attest() {{
 {}    *) words="{} {}" ;;
   esac
   if [ "$COMP_CWORD" -eq 1 ]; then words="{} {}"; fi
-  COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -X '!*.json' -- "$current"))
+  COMPREPLY=($(compgen -W "$words" -- "$current") $(compgen -f -X '!*.json' -- "$current") $(compgen -f -X '!*.safetensors' -- "$current"))
 }}
 complete -o filenames -o bashdefault -F _attest attest
 )sh",

@@ -10,6 +10,7 @@
 
 #include "cases/inputs.h"
 #include "device/simulator/detect/detectors.h"
+#include "fuzz/exchange/settled_by_worker.h"
 #include "fuzz/generate.h"
 #include "fuzz/schedule_check.h"
 #include "oracle/judge.h"
@@ -60,7 +61,13 @@ void relate(Evaluation& result, device::Device& device, const device::Kernel& ke
   for (const oracle::Relation& relation : oracle::relations(c, inputs)) {
     if (kernel.refuses(relation.c)) continue;
     auto start = Clock::now();
-    const device::Outcome changed = kernel.run(device, relation.c, relation.inputs);
+    device::Outcome changed;
+    try {
+      changed = kernel.run(device, relation.c, relation.inputs);
+    } catch (const exchange::SettledByWorker& settled) {
+      if (settled.verdict.kind == oracle::VerdictKind::unsupported) continue;
+      throw;
+    }
     result.run_seconds += seconds_since(start);
     result.wave_instructions += changed.wave_instructions;
     if (changed.status != device::Status::ok) return note_failed_run(result, changed);
@@ -160,6 +167,8 @@ Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const 
     evaluate_into(result, device, kernel, c, detectors, schedule);
   } catch (const device::DeviceError&) {
     throw;
+  } catch (const exchange::SettledByWorker& settled) {
+    result.verdict = settled.verdict;
   } catch (const std::exception& error) {
     result.verdict = {};
     result.verdict.kind = oracle::VerdictKind::harness_error;

@@ -39,8 +39,8 @@ constexpr std::chrono::milliseconds dying{2000};
 /// What is read of a dead worker's stderr: its end.
 constexpr off_t last_words_bytes = 8192;
 
-/// Bytes in RAM; 0 when the process is gone.
-std::uint64_t resident_bytes(pid_t pid) {
+/// Bytes in RAM of a process alone; 0 when it is gone.
+std::uint64_t resident_bytes_alone(pid_t pid) {
   const std::string path = fmt::format("/proc/{}/statm", pid);
   std::FILE* file = std::fopen(path.c_str(), "re");
   if (file == nullptr) return 0;
@@ -48,6 +48,17 @@ std::uint64_t resident_bytes(pid_t pid) {
   const int read = std::fscanf(file, "%lu %lu", &size, &resident);
   std::fclose(file);
   return read == 2 ? resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) : 0;
+}
+
+/// Of a worker and of the program that it may have started (fuzz/exchange/worker_process.h).
+std::uint64_t resident_bytes(pid_t pid) {
+  std::uint64_t bytes = resident_bytes_alone(pid);
+  const std::string path = fmt::format("/proc/{0}/task/{0}/children", pid);
+  if (std::FILE* file = std::fopen(path.c_str(), "re")) {
+    for (int child = 0; std::fscanf(file, "%d", &child) == 1;) bytes += resident_bytes_alone(child);
+    std::fclose(file);
+  }
+  return bytes;
 }
 
 std::string tail_of(int fd) {

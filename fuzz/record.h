@@ -10,6 +10,7 @@
 //    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
 //    "verdict": {verdict of the minimised case}, "output_digest": "...",
 //    "detectors": "all",                                        absent: none
+//    "worker": "python3 my_worker.py",                          absent: no kernel of another program
 //    "schedule": "quantum=64,seed=3"}                           absent: plain
 //    (device/simulator/detect/schedule.h)
 #pragma once

@@ -14,6 +14,8 @@
 #include "device/simulator/detect/detectors.h"
 #include "device/simulator/detect/schedule.h"
 #include "fuzz/coverage.h"
+#include "fuzz/exchange/exported_case.h"
+#include "fuzz/exchange/worker_device.h"
 
 namespace attest::fuzz {
 namespace {
@@ -52,6 +54,11 @@ const device::Kernel& select_kernel(const std::string& name, const Common& commo
   const device::Kernel* kernel = device::find_kernel(name);
   if (kernel == nullptr && name.starts_with("aiter/") && !any_of_contract("aiter"))
     throw device::DeviceUnavailable(not_run(name));
+  if (kernel == nullptr && name.starts_with("worker:") && common.worker.empty())
+    throw UsageError(
+        fmt::format("'{}' is a kernel of another program; start that with --worker 'CMD' (a failure file has "
+                    "it as \"worker\")",
+                    name));
   if (kernel == nullptr) {
     std::vector<std::string> known;
     for (const device::Kernel* k : device::kernels()) known.push_back(k->name());
@@ -107,7 +114,28 @@ Reproduction select_case(const std::string& word, const std::string& kernel) {
     r.c = campaign_case(kernel, *seed, *number);
     return r;
   }
+  if (word.ends_with(".safetensors")) {
+    Reproduction r;
+    r.c = exchange::exported_case(word);
+    return r;
+  }
   return read_reproduction(word);
+}
+
+std::string kernel_of(const Reproduction& r, const Common& common) {
+  const std::string op = cases::op_name(r.c.problem);
+  if (common.worker.empty()) return r.kernel.empty() ? "attest/" + op : r.kernel;
+  if (const device::Kernel* recorded = device::find_kernel(r.kernel);
+      recorded != nullptr && recorded->arch() == common.arch)
+    return r.kernel;
+  return kernels_of_op(op, common).front();
+}
+
+std::string only_worker_kernel(const Common& common) {
+  std::vector<std::string> names;
+  for (const device::Kernel* k : device::kernels())
+    if (k->contract() == "worker") names.push_back(k->name());
+  return names.size() == 1 && !common.worker.empty() ? names.front() : "";
 }
 
 int count_gpus(const std::string& topology) {
@@ -142,14 +170,25 @@ std::string select_schedule(const std::string& word, const Common& common) {
   return schedule->text();
 }
 
+void use_worker(Common& common, const std::string& command) {
+  if (command.empty()) return;
+  common.worker = command;
+  exchange::add_worker_kernels(command);
+  common.device = exchange::worker_device;
+  common.arch = exchange::worker_arch;
+}
+
 PoolOptions pool_options(const Common& common, int jobs, std::uint64_t deadline_seconds,
                          std::uint64_t memory_mib) {
-  if (common.device != "sim" && common.device != "hip")
+  const bool external = common.device == exchange::worker_device && !common.worker.empty();
+  if (common.device != "sim" && common.device != "hip" && !external)
     throw UsageError(fmt::format("no device '{}'; there are sim and hip", common.device));
   PoolOptions options;
   options.device = common.device;
-  const int here = common.device == "sim" ? static_cast<int>(std::thread::hardware_concurrency())
-                                          : count_gpus("/sys/class/kfd/kfd/topology/nodes");
+  // Of a worker nobody knows what it computes on: one at a time unless told otherwise.
+  const int here = external                 ? 1
+                   : common.device == "sim" ? static_cast<int>(std::thread::hardware_concurrency())
+                                            : count_gpus("/sys/class/kfd/kfd/topology/nodes");
   options.jobs = jobs > 0 ? jobs : std::max(1, here);
   options.deadline = std::chrono::seconds(deadline_seconds);
   options.memory_bytes = memory_mib << 20U;

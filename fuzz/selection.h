@@ -28,9 +28,16 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
 /// DeviceUnavailable when AITER's objects are not there.
 std::vector<std::string> kernels_of_word(const std::string& word, const Common& common);
 
-/// A case file, a failure file, or SEED:NUMBER (case NUMBER of the campaign with that seed on `kernel`, which
-/// has been selected). Throws UsageError, CaseError.
+/// A case file, a failure file, what attest export wrote, or SEED:NUMBER (case NUMBER of the campaign with
+/// that seed on `kernel`, which has been selected). Throws UsageError, CaseError.
 Reproduction select_case(const std::string& word, const std::string& kernel);
+
+/// What a case runs on when nobody says: the kernel of its failure file, else attest/<op>. With --worker:
+/// that kernel if the program still has it, else its kernel of the op. Throws UsageError when it has none.
+std::string kernel_of(const Reproduction& r, const Common& common);
+
+/// With --worker, the program's kernel when it has just one; else empty.
+std::string only_worker_kernel(const Common& common);
 
 /// A list of detectors in its canonical form ("uninitialised,lds-race"). Throws UsageError when a name is
 /// none, with the known ones, or when the device has no detectors.
@@ -39,6 +46,11 @@ std::string select_detectors(const std::string& list, const Common& common);
 /// A schedule in its canonical form ("quantum=7,seed=3", "plain"). Throws UsageError when it is none, or when
 /// the device takes none.
 std::string select_schedule(const std::string& word, const Common& common);
+
+/// --worker: the kernels are those of the program behind `command`, the device is it. Nothing when empty.
+/// Throws device::DeviceUnavailable when it says that it cannot run here, device::DeviceError when it is
+/// none.
+void use_worker(Common& common, const std::string& command);
 
 /// Workers for `common.device`; jobs 0 = one per core on the simulator, one per GPU under HIP. Throws
 /// UsageError.

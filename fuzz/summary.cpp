@@ -7,6 +7,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "fuzz/exchange/worker_option.h"
+
 namespace attest::fuzz {
 namespace {
 
@@ -37,8 +39,8 @@ std::string Finding::file() const {
   return fmt::format("failures/{:016x}.json", hash);
 }
 
-std::string reproduction(const Finding& finding, const std::string& folder) {
-  return fmt::format("attest replay {}/{}", folder, finding.file());
+std::string reproduction(const Finding& finding, const std::string& folder, const std::string& worker) {
+  return fmt::format("attest replay {}/{}{}", folder, finding.file(), exchange::worker_option(worker));
 }
 
 std::uint64_t Summary::tested(std::uint64_t cases, const std::map<std::string, std::uint64_t>& verdicts) {
@@ -152,9 +154,14 @@ Json Summary::json(const std::string& folder) const {
   Json list = Json::array();
   for (const Finding& f : findings) {
     const oracle::Verdict verdict = f.verdict();
-    Json entry = {{"signature", f.signature}, {"kernel", f.kernel}, {"kind", oracle::name(verdict.kind)},
-                  {"diagnosis", f.diagnosis}, {"case", f.file()},   {"reproduce", reproduction(f, folder)},
-                  {"detail", verdict.detail}, {"source", f.source}};
+    Json entry = {{"signature", f.signature},
+                  {"kernel", f.kernel},
+                  {"kind", oracle::name(verdict.kind)},
+                  {"diagnosis", f.diagnosis},
+                  {"case", f.file()},
+                  {"reproduce", reproduction(f, folder, options.value("worker", ""))},
+                  {"detail", verdict.detail},
+                  {"source", f.source}};
     if (f.source == "fresh")
       entry["first_number"] = f.first_number;
     else
@@ -208,13 +215,14 @@ Json Summary::failure_file(const Finding& f, const std::string& folder) const {
                {"device", options.at("device")},
                {"arch", options.at("arch")},
                {"diagnosis", f.diagnosis},
-               {"reproduce", reproduction(f, folder)},
+               {"reproduce", reproduction(f, folder, options.value("worker", ""))},
                {"found", std::move(found)},
                {"repeats", {{"same", f.same}, {"runs", f.runs}}},
                {"original", to_json(f.original)},
                {"minimised", to_json(f.best.c)},
                {"verdict", to_json(verdict)},
                {"output_digest", f.best.evaluation.output_digest}};
+  if (const std::string worker = options.value("worker", ""); !worker.empty()) json["worker"] = worker;
   if (const std::string detectors = options.value("detectors", "none"); detectors != "none")
     json["detectors"] = detectors;
   if (const std::string schedule = options.value("schedule", "plain"); schedule != "plain")

@@ -91,7 +91,7 @@ class Summary {
   Json last_case_, last_verdict_;              ///< of the last verdict: a finding follows it at once
 };
 
-/// "attest replay <folder>/failures/<id>.json"
-std::string reproduction(const Finding& finding, const std::string& folder);
+/// "attest replay <folder>/failures/<id>.json", and " --worker '<command>'" when that is not empty.
+std::string reproduction(const Finding& finding, const std::string& folder, const std::string& worker = "");
 
 }  // namespace attest::fuzz

@@ -25,6 +25,9 @@ std::vector<std::string> kernels_of(const Common& common, const FuzzOptions& opt
   }
   if (!options.op.empty())
     for (std::string& name : kernels_of_op(options.op, common)) kernels.push_back(std::move(name));
+  if (kernels.empty() && !common.worker.empty())
+    for (const device::Kernel* k : device::kernels())
+      if (k->arch() == common.arch) kernels.push_back(k->name());
   if (kernels.empty()) throw UsageError("say what to test: --kernel NAME (attest kernels) or --op OP");
   for (const std::string& name : kernels) select_kernel(name, common);
   return kernels;
@@ -56,6 +59,7 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
   CampaignOptions campaign;
   campaign.kernels = kernels_of(common, options);
   campaign.device = common.device;
+  campaign.worker = common.worker;
   campaign.arch = common.arch;
   campaign.seed = options.seed;
   campaign.cases = options.cases.value_or(options.seconds ? unlimited : 1000);
@@ -147,7 +151,7 @@ int say_summary(const Common& common, const Summary& summary, const std::string&
       fmt::print("  detail      {}\n", verdict.detail);
       fmt::print("  first seen  {}, {} case{} in all\n", first, f.count, f.count == 1 ? "" : "s");
       fmt::print("  {}    {}\n", f.shrunk ? "smallest" : "as found", cases::canonical_json(f.best.c));
-      fmt::print("  reproduce   {}\n", reproduction(f, folder));
+      fmt::print("  reproduce   {}\n", reproduction(f, folder, summary.options.value("worker", "")));
     }
     print_cells(summary);
     const auto [covered, reachable] = summary.pairs();
@@ -173,11 +177,12 @@ int verb_fuzz(const Common& common, const FuzzOptions& options) {
   }
   Json files;
   CampaignOptions campaign = read_options(options.resume, files);
-  campaign.files = files_again(files);
-  go_by_ledger(campaign);
   Common as_recorded = common;
   as_recorded.device = campaign.device;
   as_recorded.arch = campaign.arch;
+  use_worker(as_recorded, campaign.worker);
+  campaign.files = files_again(files);
+  go_by_ledger(campaign);
   for (const std::string& name : campaign.kernels) select_kernel(name, as_recorded);
   RunFolder folder(options.resume, RunFolder::Open::resume);
   Pool pool(workers(as_recorded, options, campaign));

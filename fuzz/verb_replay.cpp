@@ -3,8 +3,10 @@
 
 #include <iostream>
 
+#include "fuzz/exchange/worker_option.h"
 #include "fuzz/selection.h"
 #include "fuzz/verbs.h"
+#include "fuzz/verdict_lines.h"
 
 namespace attest::fuzz {
 namespace {
@@ -19,7 +21,8 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
   std::vector<Job> jobs;
   for (const std::string& kernel : options.kernels) select_kernel(kernel, common);
   for (const std::string& word : options.cases) {
-    const Reproduction r = select_case(word, options.kernels.empty() ? "" : options.kernels.front());
+    const Reproduction r =
+        select_case(word, options.kernels.empty() ? only_worker_kernel(common) : options.kernels.front());
     if (options.original && !r.original)
       throw UsageError(fmt::format("{}: --original needs a failure file, this is a plain case", word));
     std::string detectors =
@@ -30,8 +33,7 @@ std::vector<Job> jobs_of(const Common& common, const ReplayOptions& options) {
                                                         : detectors + ",fidelity",
                                    common);
     std::vector<std::string> kernels = options.kernels;
-    if (kernels.empty())
-      kernels.push_back(r.kernel.empty() ? fmt::format("attest/{}", cases::op_name(r.c.problem)) : r.kernel);
+    if (kernels.empty()) kernels.push_back(kernel_of(r, common));
     for (const std::string& kernel : kernels) {
       if (options.kernels.empty()) select_kernel(kernel, common);
       const bool as_recorded = kernel == r.kernel && !options.original;
@@ -68,22 +70,12 @@ void print_observed(const device::Observations& seen, bool ledger) {
   }
 }
 
-void print_for_people(const Job& job, const Evaluation& e, const std::string& signature, bool ledger) {
+void print_for_people(const Job& job, const Evaluation& e, const std::string& signature, bool ledger,
+                      const std::string& worker) {
   const auto& v = e.verdict;
   fmt::print("{}  {}  {}\n", oracle::name(v.kind), job.kernel, job.word);
   fmt::print("  case        {}\n", cases::canonical_json(job.c));
-  if (!v.diagnosis.empty()) fmt::print("  diagnosis   {}\n", v.diagnosis);
-  if (!v.detail.empty()) fmt::print("  detail      {}\n", v.detail);
-  if (v.elements_checked > 0)
-    fmt::print("  checked     {} elements, {} failed in {} rows; used budget {:.3g} ({})\n",
-               v.elements_checked, v.elements_failed, v.rows_failed, v.used_budget, v.lane);
-  if (!v.worst.empty()) {
-    fmt::print("  {:>7} {:>8} {:>5} {:>6} {:>14} {:>14} {:>10}  {}\n", "request", "position", "head",
-               "column", "expected", "got", "bound", "term");
-    for (const auto& w : v.worst)
-      fmt::print("  {:>7} {:>8} {:>5} {:>6} {:>14.7g} {:>14.7g} {:>10.3g}  {}\n", w.request, w.position,
-                 w.head, w.column < 0 ? "lse" : std::to_string(w.column), w.expected, w.got, w.bound, w.term);
-  }
+  print_verdict(v);
   if (e.wave_instructions > 0)
     fmt::print("  cost        {} wave instructions, {:.2f} ms\n", e.wave_instructions, e.run_seconds * 1e3);
   print_observed(e.observed, ledger);
@@ -97,7 +89,8 @@ void print_for_people(const Job& job, const Evaluation& e, const std::string& si
       fmt::print("  recorded    reproduced bit for bit (output digest {})\n",
                  e.output_digest.empty() ? "none" : e.output_digest);
   }
-  fmt::print("  reproduce   attest replay {} --kernel {}{}\n", job.word, job.kernel,
+  fmt::print("  reproduce   attest replay {} --kernel {}{}{}\n", job.word, job.kernel,
+             exchange::worker_option(worker),
              (job.detectors == "none" ? "" : " --detect " + job.detectors) +
                  (job.schedule == "plain" ? "" : " --schedule " + job.schedule));
 }
@@ -136,7 +129,7 @@ int verb_replay(const Common& common, const ReplayOptions& options) {
                 signature == job.expected_signature && e.output_digest == job.expected_digest;
           results.push_back(std::move(json));
         } else {
-          print_for_people(job, e, signature, options.fidelity);
+          print_for_people(job, e, signature, options.fidelity, common.worker);
         }
         return true;
       });

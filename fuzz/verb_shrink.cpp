@@ -13,11 +13,10 @@ namespace attest::fuzz {
 
 int verb_shrink(const Common& common, const ShrinkOptions& options) {
   if (!options.kernel.empty()) select_kernel(options.kernel, common);
-  const Reproduction r = select_case(options.file, options.kernel);
+  const Reproduction r =
+      select_case(options.file, options.kernel.empty() ? only_worker_kernel(common) : options.kernel);
   const cases::Case start = r.original ? *r.original : r.c;
-  const std::string name = !options.kernel.empty() ? options.kernel
-                           : !r.kernel.empty()     ? r.kernel
-                                                   : fmt::format("attest/{}", cases::op_name(r.c.problem));
+  const std::string name = options.kernel.empty() ? kernel_of(r, common) : options.kernel;
   select_kernel(name, common);
   PoolOptions workers = pool_options(common, options.jobs, 600);
   workers.detectors = select_detectors(options.detectors.empty() ? r.detectors : options.detectors, common);

@@ -41,7 +41,8 @@ struct Common {
   std::string device = "sim", arch = "gfx942";
   bool json = false, quiet = false;
   std::string aiter_hsa;  ///< AITER's hsa folder; empty = its kernels are not there
-  std::string self;       ///< path of this executable, to start workers
+  std::string worker;  ///< shell command of a program with kernels of its own (fuzz/exchange); empty = none
+  std::string self;    ///< path of this executable, to start workers
 };
 
 struct FuzzOptions {
@@ -86,6 +87,21 @@ struct ShrinkOptions {
   std::string out;  ///< where the minimised case goes; empty = stdout
 };
 int verb_shrink(const Common& common, const ShrinkOptions& options);
+
+struct ExportOptions {
+  std::string file;    ///< case file, failure file, or SEED:NUMBER
+  std::string kernel;  ///< whose cases SEED:NUMBER counts
+  std::string out;     ///< safetensors file to write
+};
+int verb_export(const Common& common, const ExportOptions& options);
+
+struct CheckOptions {
+  std::string file;                    ///< as for export, or what export wrote
+  std::string kernel;                  ///< as for export
+  std::string outputs;                 ///< safetensors file
+  std::string precision = "bf16-any";  ///< profile of the program that computed them (oracle/precision.h)
+};
+int verb_check(const Common& common, const CheckOptions& options);
 
 struct GateOptions {
   std::string cases = "cases";        ///< folder with corpus/, findings/, known.json, support.json

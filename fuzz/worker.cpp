@@ -12,6 +12,7 @@
 
 #include "device/hip/device.h"
 #include "device/kernel.h"
+#include "fuzz/exchange/worker_device.h"
 #include "fuzz/record.h"
 #include "fuzz/socket_lines.h"
 
@@ -55,8 +56,12 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
   offer_to_the_oom_killer();
   std::unique_ptr<device::Device> device;
   try {
-    device = device::open_device(device_kind, ordinal);
-    probe(*device);
+    if (device_kind == exchange::worker_device) {
+      device = exchange::open_worker_device();
+    } else {
+      device = device::open_device(device_kind, ordinal);
+      probe(*device);
+    }
   } catch (const device::DeviceUnavailable& error) {
     send_line(socket, Json{{"hello", record_schema}, {"error", error.what()}, {"exit", 3}}.dump());
     return 3;

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernels in other programs, with the committed NumPy worker: the whole way from export to check, a planted
+// defect found, shrunk and replayed, and what becomes of workers that misbehave. Needs a python3 with NumPy;
+// without one the program ends with 77, which CTest reports as skipped.
+#define CATCH_CONFIG_RUNNER
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cases/case.h"
+#include "fuzz/exchange/tests/run_attest.h"
+#include "fuzz/record.h"
+
+using namespace attest;
+using attest::fuzz::Json;
+using attest::fuzz::exchange::testing::Ran;
+using attest::fuzz::exchange::testing::read_file;
+using attest::fuzz::exchange::testing::run;
+using attest::fuzz::exchange::testing::TemporaryFolder;
+using attest::fuzz::exchange::testing::write_file;
+
+namespace {
+
+constexpr int skipped = 77;
+std::string python;
+
+bool has_numpy(const std::string& interpreter) {
+  return run(interpreter + " -c 'import numpy'").code == 0;
+}
+
+std::string worker(const std::string& fault = "") {
+  return python + " " ATTEST_WORKERS "/numpy_mla_decode.py" + (fault.empty() ? "" : " --fault " + fault);
+}
+
+Ran run_attest(const std::string& arguments) {
+  return run("'" ATTEST_PROGRAM "' " + arguments);
+}
+
+/// A short campaign on the worker with that fault; its summary.
+Ran campaign(const std::string& fault, const std::string& folder, const std::string& more) {
+  return run_attest("fuzz --worker '" + worker(fault) + "' --quiet --json --seed 3 --out " + folder + " " +
+                    more);
+}
+
+std::string only_failure(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/failures"))
+    files.push_back(entry.path().string());
+  REQUIRE(files.size() == 1);
+  return files.front();
+}
+
+}  // namespace
+
+TEST_CASE("a worker's results pass, in a campaign and through files") {
+  const TemporaryFolder folder;
+  const Ran ran = campaign("", folder.file("run"), "--cases 25 --jobs 2");
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.code == 0);
+  const Json summary = Json::parse(ran.out);
+  CHECK(summary["verdicts"]["pass"].get<int>() >= 20);
+  CHECK(summary["findings"].empty());
+  CHECK(summary["kernels"] == Json{"worker:numpy/mla_decode"});
+
+  // The same without the protocol: export, the worker's own functions, check.
+  const std::string x = folder.file("x.safetensors"), y = folder.file("y.safetensors");
+  for (const char* word : {"3:0", "3:1", "3:5"}) {
+    REQUIRE(run_attest(std::string("export ") + word + " --kernel attest/mla_decode -o " + x).code == 0);
+    const Ran computed = run(
+        "cd " ATTEST_WORKERS " && " + python + " -c 'import attest_worker as aw, numpy_mla_decode as n; " +
+        "call = aw.Call(\"" + x + "\"); aw.write_outputs(call, n.run(call, \"\"), \"" + y + "\")'");
+    INFO(computed.err);
+    REQUIRE(computed.code == 0);
+    const Ran checked = run_attest("check " + x + " " + y + " --precision fp32p");
+    INFO(checked.out << checked.err);
+    CHECK(checked.code == 0);
+  }
+}
+
+TEST_CASE("a worker that drops the last key is found, shrunk and replayed") {
+  const TemporaryFolder folder;
+  const Ran ran =
+      campaign("drop_last_key", folder.file("run"), "--cases 6 --shrink-budget 80 --stop-on-finding");
+  INFO(ran.out << ran.err);
+  REQUIRE(ran.code == 1);
+  const Json summary = Json::parse(ran.out);
+  const Json& finding = summary["findings"][0];
+  CHECK(finding["signature"].get<std::string>().starts_with(
+      "mla_decode/worker:numpy+drop_last_key/mla_decode/fail/result/"));
+  CHECK(finding["shrunk"] == true);
+  const std::string reproduce = finding["reproduce"].get<std::string>();
+  CHECK(reproduce.find(" --worker '" + worker("drop_last_key") + "'") != std::string::npos);
+
+  const std::string file = only_failure(folder.file("run"));
+  const Json failure = Json::parse(read_file(file));
+  CHECK(failure["worker"] == worker("drop_last_key"));
+  const cases::Case small = cases::parse_case(failure["minimised"].dump());
+  const auto& p = std::get<cases::MlaDecode>(small.problem);
+  CHECK(p.requests.size() == 1);
+  CHECK(p.heads <= 2);
+
+  // The recorded line, with the program's path in front.
+  REQUIRE(reproduce.starts_with("attest "));
+  const Ran again = run_attest(reproduce.substr(7));
+  INFO(again.out << again.err);
+  CHECK(again.code == 1);
+  CHECK(again.out.find("reproduced bit for bit") != std::string::npos);
+  // Without the defect it passes, and without a worker it is said what is missing.
+  CHECK(run_attest("replay " + file + " --worker '" + worker() + "'").code == 0);
+  const Ran lone = run_attest("replay " + file);
+  CHECK(lone.code == 2);
+  CHECK(lone.err.find("--worker 'CMD'") != std::string::npos);
+  // Smaller from the original, by the verb; and a run goes on with the worker that it recorded.
+  const Ran shrunk =
+      run_attest("shrink " + file + " --quiet --budget 40 --worker '" + worker("drop_last_key") + "'");
+  INFO(shrunk.err);
+  CHECK(shrunk.code == 0);
+  CHECK(cases::parse_case(shrunk.out) != cases::parse_case(failure["original"].dump()));
+  write_file(folder.file("small.json"), shrunk.out);
+  CHECK(run_attest("replay " + folder.file("small.json") + " --worker '" + worker("drop_last_key") + "'")
+            .code == 1);
+  CHECK(run_attest("fuzz --quiet --resume " + folder.file("run")).code == 1);
+}
+
+TEST_CASE("misbehaving workers: one verdict each, the right one, and the campaign goes on") {
+  struct Misbehaviour {
+    const char* fault;
+    int code;
+    const char *kind, *signature;
+  };
+  const Misbehaviour all[] = {
+      {"crash", 1, "crash", "/crash/worker/worker killed by SIGSEGV"},
+      {"exit", 1, "crash", "/crash/worker/worker exited with 3"},
+      {"hang", 1, "timeout", "/timeout/worker/deadline"},
+      {"exception", 1, "crash", "/crash/worker/RuntimeError in run"},
+      {"nan", 1, "fail", "/fail/result/"},
+      {"wrong_shape", 1, "fail", "/fail/output/outputs are not those that the case asks for"},
+      {"nonsense", 4, "harness_error", "/harness_error/worker/the worker does not keep to the protocol"},
+  };
+  for (const Misbehaviour& m : all) {
+    const TemporaryFolder folder;
+    const Ran ran = campaign(m.fault, folder.file("run"), "--cases 2 --shrink-budget 2 --deadline 3");
+    INFO(m.fault << ran.out << ran.err);
+    CHECK(ran.code == m.code);
+    const Json summary = Json::parse(ran.out);
+    CHECK(summary["verdicts"][m.kind].get<int>() == 2);
+    CHECK(summary["findings"][0]["signature"].get<std::string>().find(m.signature) != std::string::npos);
+  }
+}
+
+TEST_CASE("what a worker does not do is unsupported, in its own words") {
+  const TemporaryFolder folder;
+  const std::string script = folder.file("worker.py");
+  write_file(script,
+             "import sys\n"
+             "sys.path.insert(0, '" ATTEST_WORKERS
+             "')\n"
+             "import attest_worker as aw\n"
+             "def no(call):\n"
+             "    print('noise on stdout')\n"
+             "    raise aw.Unsupported('only on Sundays')\n"
+             "aw.serve('sunday', {'mla_decode': aw.op(no), 'topk': aw.op(no)})\n");
+  const Ran ran = run_attest("fuzz --quiet --json --cases 2 --worker '" + python + " " + script + "' --out " +
+                             folder.file("run"));
+  INFO(ran.out << ran.err);
+  CHECK(ran.code == 3);
+  const Json summary = Json::parse(ran.out);
+  CHECK(summary["verdicts"]["unsupported"] == 4);
+  CHECK(summary["kernels"] == Json{"worker:sunday/mla_decode", "worker:sunday/topk"});
+  const Ran replayed =
+      run_attest("replay 1:1 --kernel worker:sunday/topk --worker '" + python + " " + script + "'");
+  CHECK(replayed.code == 3);
+  CHECK(replayed.out.find("only on Sundays") != std::string::npos);
+}
+
+int main(int argc, char** argv) {
+  for (const char* candidate : {"python3", "/usr/bin/python3"}) {
+    if (!has_numpy(candidate)) continue;
+    python = candidate;
+    return Catch::Session().run(argc, argv);
+  }
+  std::puts("skipped: there is no python3 with NumPy (Debian: python3-numpy)");
+  return skipped;
+}
