@@ -107,6 +107,17 @@ unsharded one: same verdicts, counts, coverage and findings.
 
 Exit codes: as attest fuzz would have ended.)");
   footer(
+      "report",
+      R"(One HTML file with all that a run folder says: findings, worst first, each with the command that reproduces
+it; used budgets; coverage; speed; fidelity; the environment. It loads nothing and runs no script, so it can be
+mailed or kept as a CI artifact. A run that still goes on, was killed, or was made by another version is
+reported as far as it can be read, and the page says so.
+
+  attest report night/joined                        writes night/joined/report.html
+  attest report night/joined --json                 the numbers, and no page
+
+Exit codes: 0 written; 2 a bad option, file or folder.)");
+  footer(
       "replay",
       R"(A failure file runs on the kernel it was found with and says whether the recorded failure came back, bit for
 bit. A case file runs on attest/<op> or the kernels named.
@@ -250,6 +261,16 @@ int run(int argc, char** argv) {
   merge_verb->add_option("-o,--out", merge.out, "Folder for the joined run [attest-runs/<next number>]");
   merge_verb->add_flag("--json", common.json, "Print the summary as JSON on stdout");
 
+  ReportOptions report;
+  CLI::App* report_verb =
+      app.add_subcommand("report", "Write a run as one offline HTML page, or compare two runs");
+  report_verb->add_option("folder", report.folders, "Run folder; or two, the earlier one first, to compare")
+      ->required()
+      ->expected(1, 2);
+  report_verb->add_option("-o,--out", report.out,
+                          "File for the page [report.html in the run folder; none with --json]");
+  report_verb->add_flag("--json", common.json, "Print the numbers of the page as JSON on stdout");
+
   ReplayOptions replay;
   CLI::App* replay_verb = app.add_subcommand("replay", "Run case files, failure files or SEED:NUMBER again");
   replay_verb->add_option("case", replay.cases, "Case file, failure file, or SEED:NUMBER")->required();
@@ -356,6 +377,7 @@ int run(int argc, char** argv) {
     return exit_ok;
   }
   if (merge_verb->parsed()) return verb_merge(common, merge);
+  if (report_verb->parsed()) return verb_report(common, report);
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);
   if (export_verb->parsed()) return verb_export(common, exported);

@@ -35,6 +35,9 @@ _attest() {{
     --resume|--out|--corpus|--regressions|--aiter-hsa) COMPREPLY=($(compgen -d -- "$current")); return ;;
   esac
   case ${{COMP_WORDS[1]}} in
+    merge|report) [[ $current == -* ]] || {{ COMPREPLY=($(compgen -d -- "$current")); return; }} ;;
+  esac
+  case ${{COMP_WORDS[1]}} in
 {}    *) words="{} {}" ;;
   esac
   if [ "$COMP_CWORD" -eq 1 ]; then words="{} {}"; fi

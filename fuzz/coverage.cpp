@@ -101,6 +101,24 @@ void Coverage::add(const Json& case_json) {
   }
 }
 
+std::map<std::pair<std::string, std::string>, Coverage::OfFields> Coverage::by_fields() const {
+  const PairTable& table = PairTable::of(kernel_);
+  std::map<std::pair<std::string, std::string>, OfFields> all;
+  const auto of = [&](PairTable::Pair pair) -> OfFields& {
+    const auto [a, b] = table.names(pair);
+    std::pair<std::string, std::string> fields{a.substr(0, a.find('=')), b.substr(0, b.find('='))};
+    if (fields.second < fields.first) std::swap(fields.first, fields.second);
+    return all[std::move(fields)];
+  };
+  for (const auto& [pair, count] : table.counts()) ++of(pair).reachable;
+  for (const PairTable::Pair pair : seen_) {
+    OfFields& fields = of(pair);
+    ++fields.covered;
+    if (table.count(pair) == 0) ++fields.reachable;
+  }
+  return all;
+}
+
 Json Coverage::json() const {
   const PairTable& table = PairTable::of(kernel_);
   struct Missing {

@@ -25,6 +25,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "cases/case.h"
@@ -75,6 +76,13 @@ class Coverage {
   /// {"pairs": {"covered", "reachable", "missing": ["a=x & b=y", ...]}, "fields": {"shape.heads": {"16":
   /// 120}}}; "missing" holds at most 20, the commonest in the sample first.
   [[nodiscard]] Json json() const;
+
+  /// Pairs of two fields, taken together.
+  struct OfFields {
+    std::size_t covered = 0, reachable = 0;
+  };
+  /// {"memory.placement", "shape.heads"}, the lesser name first
+  [[nodiscard]] std::map<std::pair<std::string, std::string>, OfFields> by_fields() const;
 
  private:
   std::string kernel_;

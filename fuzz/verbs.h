@@ -120,6 +120,12 @@ struct MergeOptions {
 };
 int verb_merge(const Common& common, const MergeOptions& options);
 
+struct ReportOptions {
+  std::vector<std::string> folders;  ///< one run, or two to compare
+  std::string out;                   ///< HTML file; empty = report.html in the (second) run folder
+};
+int verb_report(const Common& common, const ReportOptions& options);
+
 int verb_kernels(const Common& common);
 int verb_devices(const Common& common);
 
