@@ -42,6 +42,7 @@
 #include <bit>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace attest::cases {
 namespace {
@@ -110,8 +111,10 @@ bool scores_reachable(const MlaDecode& p, Fill fill) {
   return m.q >= 0x1p-6F && m.q <= 192.0F;  // normal numbers with room for the spread on both sides
 }
 
-RowMaker::RowMaker(const Case& c)
-    : problem_(std::get<MlaDecode>(c.problem)),
+RowMaker::RowMaker(const Case& c) : RowMaker(std::get<MlaDecode>(c.problem), c) {}
+
+RowMaker::RowMaker(MlaDecode like, const Case& c)
+    : problem_(std::move(like)),
       fill_(c.data.fill),
       seed_(c.seed),
       sharing_(sharing(problem_, c.memory)),

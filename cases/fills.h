@@ -8,7 +8,7 @@
 //
 // Rows are f32 and *stored* values: what the kernel reads before it multiplies by q_scale or kv_scale. A
 // cache row depends on its request and token only, except that `exact` needs to know how many rows the
-// queries see. A RowMaker keeps a reference to the case.
+// queries see.
 #pragma once
 
 #include <array>
@@ -33,7 +33,11 @@ class RowMaker {
   static constexpr int v_width = 512;
   static constexpr int rope_width = width - v_width;
 
+  /// Of an mla_decode case.
   explicit RowMaker(const Case& c);
+  /// Of a case whose queries and cache rows are those of an mla_decode problem: same requests, heads, formats
+  /// and scales.
+  RowMaker(MlaDecode like, const Case& c);
 
   void kv_row(int request, int token, float* out) const;
   void q_row(int request, int position, int head, float* out) const;
@@ -52,7 +56,7 @@ class RowMaker {
   [[nodiscard]] int needle_token(int request, int position, int head) const;
   [[nodiscard]] Counter kv_counter(std::uint32_t source, int token) const;
 
-  const MlaDecode& problem_;
+  MlaDecode problem_;
   Fill fill_;
   std::uint64_t seed_;
   Sharing sharing_;

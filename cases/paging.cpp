@@ -6,6 +6,8 @@
 // attention forgives. Public reports of such faults: ROCm/aiter#5765, #4341, #2517.
 #include "cases/paging.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -92,6 +94,21 @@ CacheShape cache_shape(const MlaDecode& p) {
 
 std::uint64_t cache_row_bytes(const MlaDecode& p) {
   return p.kv_format == Format::bf16 ? 2 * row_width : row_width;
+}
+
+void validate_footprint(const CacheShape& cache, const MemoryRecipe& memory) {
+  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+  const CacheFootprint footprint = cache_footprint(cache, memory);
+  if (footprint.used_bytes > 4 * gib) {
+    throw CaseError(
+        fmt::format("shape.requests: the cache takes {} MiB, more than 4096; fewer or shorter requests",
+                    footprint.used_bytes >> 20));
+  }
+  if (footprint.pool_bytes > 16 * gib) {
+    throw CaseError(fmt::format(
+        "memory.placement: {} with pages of {} bytes addresses {} GiB, more than 16; smaller pages",
+        name(memory.placement), footprint.page_stride_bytes, footprint.pool_bytes >> 30));
+  }
 }
 
 Sharing sharing(const CacheShape& cache, const MemoryRecipe& memory) {

@@ -21,6 +21,8 @@ struct CacheShape {
 CacheShape cache_shape(const MlaDecode& p);
 CacheShape cache_shape(const CacheWrite& p);
 CacheShape cache_shape(const IndexerLogits& p);
+CacheShape cache_shape(const MlaSparse& p);
+CacheShape cache_shape(const DenseSwitch& p);
 
 /// Prefix sharing: every request with at least one full page ("member") has, as its first `rows` rows, those
 /// of the first member. `rows` is half of the full pages of the shortest member, rounded up, in tokens; 0
@@ -73,6 +75,9 @@ PagePlan plan_pages(const CacheShape& cache, const MemoryRecipe& memory, std::ui
 inline PagePlan plan_pages(const MlaDecode& p, const MemoryRecipe& memory, std::uint64_t seed) {
   return plan_pages(cache_shape(p), memory, seed);
 }
+
+/// Throws CaseError for a cache of more than 4 GiB, or a pool of more than 16 GiB addressed to place it.
+void validate_footprint(const CacheShape& cache, const MemoryRecipe& memory);
 
 /// Bytes of one cache row of 576.
 std::uint64_t cache_row_bytes(const MlaDecode& p);

@@ -47,6 +47,9 @@ enum class Draw : std::uint32_t {
   indexer_query = 15,
   indexer_key = 16,
   indexer_choice = 17,
+  ds_scale = 45,    ///< per token: the scales of its four tiles
+  index_list = 46,  ///< per query token: which slots it attends to, and where the holes are
+  projection = 47,  ///< per head: which columns its W_UK and W_UV select
 };
 
 class Counter {

@@ -58,12 +58,15 @@ void note_failed_run(Evaluation& result, const device::Outcome& outcome) {
 /// The reference agrees; do the relations?
 void relate(Evaluation& result, device::Device& device, const device::Kernel& kernel, const cases::Case& c,
             const cases::Inputs& inputs, const device::Outcome& original) {
-  for (const oracle::Relation& relation : oracle::relations(c, inputs)) {
-    if (kernel.refuses(relation.c)) continue;
+  for (const oracle::Relation& relation : oracle::relations(c, inputs, oracle::profile(kernel.precision()))) {
+    const device::Kernel* second = &kernel;
+    if (const std::string op = cases::op_name(relation.c.problem); op != kernel.op())
+      second = device::find_kernel(fmt::format("{}/{}", kernel.contract(), op));
+    if (second == nullptr || second->refuses(relation.c)) continue;
     auto start = Clock::now();
     device::Outcome changed;
     try {
-      changed = kernel.run(device, relation.c, relation.inputs);
+      changed = second->run(device, relation.c, relation.inputs);
     } catch (const exchange::SettledByWorker& settled) {
       if (settled.verdict.kind == oracle::VerdictKind::unsupported) continue;
       throw;

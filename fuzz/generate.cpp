@@ -23,7 +23,8 @@ const OpGenerator& generator_at(std::size_t index) {
       &mla_decode_generator,       &block_table_expand_generator, &spec_verify_generator,
       &work_plan_generator,        &merge_states_generator,       &mla_prefill_generator,
       &verify_attention_generator, &index_remap_generator,        &topk_generator,
-      &cache_write_generator,      &indexer_logits_generator};
+      &cache_write_generator,      &indexer_logits_generator,     &mla_sparse_generator,
+      &dense_switch_generator};
   static_assert(std::size(all) == std::variant_size_v<cases::Problem>);
   return *all[index];
 }

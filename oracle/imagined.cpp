@@ -302,6 +302,8 @@ class Catalogue {
                             imagined.visible = keys->rows();
                             imagined.dots = &dots;
                             imagined.values = &values;
+                            const Vector norms = row_norms(*keys);
+                            imagined.key_norms = &norms;
                             return explains(w, imagined, rules, profile, with_lse);
                           },
                           [detail = other.detail](const Witness&, int) { return detail; }});
@@ -519,8 +521,10 @@ bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, co
   a.out = imagined.out_scale * (a.weights * values);
   // Other keys have other norms; those of V alone would be too small. The largest ordinary one is near
   // enough.
-  const double typical = w.home->key_norms.head(std::max<Index>(1, w.home->request.kv_len)).maxCoeff();
-  const Vector key_norms = imagined.values != nullptr || n > w.home->key_norms.size()
+  const Index known = std::min<Index>(w.home->key_norms.size(), std::max(1, w.home->request.kv_len));
+  const double typical = known > 0 ? w.home->key_norms.head(known).maxCoeff() : 0;
+  const Vector key_norms = imagined.key_norms != nullptr ? *imagined.key_norms
+                           : imagined.values != nullptr || n > w.home->key_norms.size()
                                ? Vector(Vector::Constant(n, typical))
                                : Vector(w.home->key_norms.head(n));
   const Vector q_norms = Vector::Constant(1, w.home->request.q_norms[w.row]);

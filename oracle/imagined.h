@@ -55,7 +55,8 @@ struct Imagined {
   double out_scale = 1;          ///< of sum w v
   std::vector<double> offset;    ///< [visible] added to the scores; -inf leaves a key out; empty: nothing
   const Vector* dots = nullptr;  ///< [visible] of another query row or other keys; nullptr: the witness's own
-  const Matrix* values = nullptr;  ///< [visible, columns] of other keys; nullptr: the witness's own
+  const Matrix* values = nullptr;     ///< [visible, columns] of other keys; nullptr: the witness's own
+  const Vector* key_norms = nullptr;  ///< [visible] of other keys; nullptr: the witness's own
 };
 
 /// The imagined kernel without a defect.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "oracle/dense_switch_judge.h"
 #include "oracle/merge_judge.h"
 #include "oracle/mla_judge.h"
 #include "oracle/plans/block_table_judge.h"
@@ -32,6 +33,10 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
     Verdict operator()(const cases::SpecVerify&) const { return judge_spec_verify(c, inputs, outputs); }
     Verdict operator()(const cases::WorkPlan&) const { return judge_work_plan(c, inputs, outputs); }
+    Verdict operator()(const cases::MlaSparse&) const { return judge_mla(c, inputs, outputs, profile); }
+    Verdict operator()(const cases::DenseSwitch&) const {
+      return judge_dense_switch(c, inputs, outputs, profile);
+    }
     Verdict operator()(const cases::BlockTableExpand&) const {
       return judge_block_table_expand(c, inputs, outputs);
     }

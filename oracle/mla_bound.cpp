@@ -42,6 +42,11 @@
 // < eta is flushed, and its phi is -1, not random: its variance is f^2. Otherwise a rounding is uniform in
 // its cell: f^2 / 3. c_j is that factor, 1 or 1/3.
 //
+// Lists of slots (mla_sparse). A key that occurs c times has one score and, relative to the same maximum, one
+// P: its c roundings are one rounding of c w, whose variance is c^2 w^2 f^2, so each occurrence counts c
+// times in the sums of squares. Holes are no keys; the tiles that rescale are those with a key, at most T =
+// min(n, ceil(places / tile)).
+//
 // The two sums that need all tokens are matrix products of the shape of P V:
 //
 //   GA_d = kv_scale   sum_j w_j   (f_j + dW_j)         |v_jd|              certain: all errors align
@@ -120,7 +125,8 @@ RowTerms start(const BoundRequest& request, const PrecisionProfile& p, Index r) 
   RowTerms t;
   const Index n = a.visible[static_cast<std::size_t>(r)];
   t.n = static_cast<double>(n);
-  t.tiles = std::ceil(t.n / p.tile);
+  t.tiles = request.walk == 0 ? std::ceil(t.n / p.tile)
+                              : std::min(t.n, std::ceil(static_cast<double>(request.walk) / p.tile));
   t.additions = t.n + t.tiles;
   t.row_max = a.row_max[r];
   t.row_sum = a.row_sum[r];
@@ -149,10 +155,11 @@ void token_weights(const BoundRequest& request, const PrecisionProfile& p, Index
                    RowTerms& t, float* certain, float* variance) {
   const double* weights = &request.attention.weights(r, first);
   const double* norms = &request.k_norms[first];
+  const int* repeated = request.repetitions.empty() ? nullptr : &request.repetitions[first];
   const auto accumulate = [&](double w, double f, double cf2, double norm, Index j) {
     const double dW = t.worst_constant + t.worst_slope * norm;
     const double dP = t.random_constant + t.random_slope * norm;
-    const double w2 = w * w;
+    const double w2 = w * w * (repeated == nullptr ? 1 : repeated[j]);
     t.F += w * f;
     t.D += w * dW;
     t.W2 += w2;

@@ -13,6 +13,7 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "oracle/precision.h"
@@ -34,7 +35,9 @@ struct BoundRequest {
   const Vector& q_norms;                         ///< [R] norms of the decoded rows of q
   const Vector& k_norms;                         ///< [kv_len] norms of the decoded rows of K, all 576 columns
   reference::AttentionScales scales;
-  int depth = reference::row_width;  ///< products in a score: columns of K
+  int depth = reference::row_width;       ///< products in a score: columns of K
+  std::span<const int> repetitions = {};  ///< how often key j's cache row is a key; empty: once
+  int walk = 0;  ///< places that a kernel cuts into tiles, holes included; 0: the visible keys
 };
 
 enum class RowClass : std::uint8_t {

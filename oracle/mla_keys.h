@@ -51,6 +51,9 @@ class MlaKeys {
   [[nodiscard]] virtual std::vector<int> places(int /*group*/) const { return {}; }
   [[nodiscard]] virtual int walk(int group) const = 0;
 
+  /// How often the cache row of key j is among the keys. Empty: once, all of them.
+  [[nodiscard]] virtual std::vector<int> repetitions(int /*group*/) const { return {}; }
+
   /// The row that a kernel finds `beyond` places after the last key; nullopt where there is none.
   [[nodiscard]] virtual std::optional<Matrix> row_beyond(int group, int beyond) const = 0;
 

@@ -87,6 +87,9 @@ std::optional<MlaLaunch> open_launch(const cases::Case& c, MlaProblem problem, c
 std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& inputs,
                                      const cases::Outputs& outputs, const PrecisionProfile& profile,
                                      std::string& why) {
+  if (const auto* sparse = std::get_if<cases::MlaSparse>(&c.problem))
+    return open_launch(c, mla_problem(*sparse, std::get<cases::MlaSparseInputs>(inputs)), outputs, profile,
+                       why);
   if (const auto* p = std::get_if<cases::VerifyAttention>(&c.problem))
     return open_launch(c, mla_problem(*p, std::get<cases::VerifyAttentionInputs>(inputs)), outputs, profile,
                        why);
@@ -107,6 +110,8 @@ MlaRequest load_request(const MlaLaunch& launch, int index) {
   request.k = launch.problem.keys->rows(index);
   request.q_norms = row_norms(request.q);
   request.k_norms = row_norms(request.k);
+  request.repetitions = launch.problem.keys->repetitions(index);
+  if (!launch.problem.keys->places(index).empty()) request.walk = launch.problem.keys->walk(index);
   request.attention = reference::attend(request.q, request.k, launch.scales, request.q_len, request.heads,
                                         request.group.causal);
   return request;

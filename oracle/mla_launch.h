@@ -67,6 +67,7 @@ std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& 
 
 MlaProblem mla_problem(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in);
 MlaProblem mla_problem(const cases::VerifyAttention& p, const cases::VerifyAttentionInputs& in);
+MlaProblem mla_problem(const cases::MlaSparse& p, const cases::MlaSparseInputs& in);
 
 /// One group with its reference result.
 struct MlaRequest {
@@ -76,6 +77,8 @@ struct MlaRequest {
   Eigen::Index first_row = 0;  ///< of the launch's rows
   Matrix q, k;                 ///< decoded, unscaled
   Vector q_norms, k_norms;
+  std::vector<int> repetitions;  ///< as MlaKeys has them
+  int walk = 0;                  ///< as BoundRequest has it
   reference::RequestAttention attention;
 
   [[nodiscard]] Eigen::Index rows() const { return Eigen::Index{q_len} * heads; }
@@ -84,7 +87,10 @@ struct MlaRequest {
   }
   [[nodiscard]] int head(Eigen::Index row) const { return static_cast<int>(row % heads); }
   [[nodiscard]] BoundRequest for_bound(const reference::AttentionScales& scales) const {
-    return {attention, k.leftCols(reference::kv_lora_rank), q_norms, k_norms, scales};
+    return {attention,   k.leftCols(reference::kv_lora_rank),
+            q_norms,     k_norms,
+            scales,      reference::row_width,
+            repetitions, walk};
   }
 };
 

@@ -14,13 +14,16 @@
 
 #include "cases/case.h"
 #include "cases/inputs.h"
+#include "oracle/precision.h"
 #include "oracle/verdict.h"
 
 namespace attest::oracle {
 
 struct Relation {
   std::string name;  ///< the stage of a verdict that it fails: "page permutation"
-  cases::Case c;     ///< what the kernel runs in the second place
+  /// What the kernel runs in the second place; when it is of another op, what the correct kernel of that op
+  /// and the same contract runs.
+  cases::Case c;
   cases::Inputs inputs;
   /// Given what both runs returned; pass, or fail with a diagnosis.
   std::function<Verdict(const cases::Outputs& original, const cases::Outputs& changed)> compare;
@@ -28,6 +31,8 @@ struct Relation {
 
 /// The relations to try on this case, chosen by its seed so that a campaign covers all of them at a fraction
 /// of the cost; a pure function of the case. Empty for most cases.
-std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& inputs);
+/// They refer to the case, the inputs and the profile.
+std::vector<Relation> relations(const cases::Case& c, const cases::Inputs& inputs,
+                                const PrecisionProfile& profile);
 
 }  // namespace attest::oracle

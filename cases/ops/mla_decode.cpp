@@ -9,6 +9,7 @@
 #include "cases/case.h"
 #include "cases/fills.h"
 #include "cases/json_object.h"
+#include "cases/ops/mla_numbers.h"
 #include "cases/paging.h"
 #include "cases/requests.h"
 
@@ -20,16 +21,16 @@ bool is_power_of_two(float value) {
   return std::frexp(value, &exponent) == 0.5F;
 }
 
-void validate_formats(const MlaDecode& p) {
-  const auto bf16_or_fnuz = [](const char* field, Format format) {
+void validate_formats(const char* op, const MlaDecode& p) {
+  const auto bf16_or_fnuz = [op](const char* field, Format format) {
     if (format != Format::bf16 && format != Format::fp8_e4m3fnuz) {
-      throw CaseError(fmt::format("{}: mla_decode takes bf16 or fp8_e4m3fnuz, not {}", field, name(format)));
+      throw CaseError(fmt::format("{}: {} takes bf16 or fp8_e4m3fnuz, not {}", field, op, name(format)));
     }
   };
   bf16_or_fnuz("formats.q", p.q_format);
   bf16_or_fnuz("formats.kv", p.kv_format);
   if (p.out_format != Format::bf16) {
-    throw CaseError(fmt::format("formats.out: mla_decode writes bf16, not {}", name(p.out_format)));
+    throw CaseError(fmt::format("formats.out: {} writes bf16, not {}", op, name(p.out_format)));
   }
   if (p.q_format != Format::bf16 && p.kv_format == Format::bf16) {
     throw CaseError(
@@ -60,22 +61,13 @@ void validate_scales(const MlaDecode& p, Fill fill) {
   }
 }
 
-void validate_memory(const MlaDecode& p, const MemoryRecipe& memory) {
-  constexpr std::uint64_t gib = std::uint64_t{1} << 30;
-  const CacheFootprint footprint = cache_footprint(p, memory);
-  if (footprint.used_bytes > 4 * gib) {
-    throw CaseError(
-        fmt::format("shape.requests: the cache takes {} MiB, more than 4096; fewer or shorter requests",
-                    footprint.used_bytes >> 20));
-  }
-  if (footprint.pool_bytes > 16 * gib) {
-    throw CaseError(fmt::format(
-        "memory.placement: {} with pages of {} bytes addresses {} GiB, more than 16; smaller pages",
-        name(memory.placement), footprint.page_stride_bytes, footprint.pool_bytes >> 30));
-  }
-}
-
 }  // namespace
+
+void validate_mla_numbers(const char* op, const MlaDecode& p, Fill fill) {
+  if (fill > Fill::exact) throw CaseError(fmt::format("data.fill: {} is not for attention", name(fill)));
+  validate_formats(op, p);
+  validate_scales(p, fill);
+}
 
 void read(const JsonObject& root, MlaDecode& p) {
   const JsonObject shape(root.required("shape"), "shape",
@@ -113,11 +105,8 @@ void validate(const Case& c, const MlaDecode& p) {
   require_range("shape.page_size", p.page_size, 1, 1024);
   require_range("shape.num_splits", p.num_splits, 1, 32);
   validate_requests(p.requests, 16, 131072);
-  if (c.data.fill > Fill::exact)
-    throw CaseError(fmt::format("data.fill: {} is not for attention", name(c.data.fill)));
-  validate_formats(p);
-  validate_scales(p, c.data.fill);
-  validate_memory(p, c.memory);
+  validate_mla_numbers(MlaDecode::op, p, c.data.fill);
+  validate_footprint(cache_shape(p), c.memory);
 }
 
 }  // namespace attest::cases

@@ -167,6 +167,39 @@ class Describer {
     output("logits", Dtype::f32, {rows, size(in.width)});
   }
 
+  void operator()(const cases::MlaSparse& p, const cases::MlaSparseInputs& in) {
+    const std::uint64_t rows = in.lengths.size(), heads = size(p.heads);
+    input("q", p.q_format, {rows, heads, mla_row}, in.q);
+    if (p.kv_layout == cases::KvLayout::ds)
+      pool("kv_buffer", Dtype::u8, {size(p.page_size), 656}, in.kv_pool, in.page_stride_bytes);
+    else
+      pool("kv_buffer", dtype_of(p.kv_format), {size(p.page_size), 1, mla_row}, in.kv_pool,
+           in.page_stride_bytes);
+    input("indices", in.indices, {rows, size(p.topk)});
+    input("lengths", in.lengths);
+    scalar("num_slots", static_cast<int>(in.num_slots));
+    attention_outputs(p.out_format, {rows, heads, mla_v}, p.return_lse);
+  }
+
+  void operator()(const cases::DenseSwitch& p, const cases::DenseSwitchInputs& in) {
+    const std::uint64_t rows = size(in.qo_indptr.back()), heads = size(p.heads), requests = p.requests.size();
+    const std::uint64_t keys = size(in.k_indptr.back()), k = cases::dense_width, v = cases::value_width;
+    input("q", Format::bf16, {rows, heads, k}, in.q);
+    input("absorbed", Format::bf16, {rows, heads, mla_row}, in.absorbed);
+    input("k", Format::bf16, {keys, heads, k}, in.k);
+    input("v", Format::bf16, {keys, heads, v}, in.v);
+    input("v_columns", in.v_columns, {heads, v});
+    pool("kv_buffer", dtype_of(p.kv_format), {size(p.page_size), 1, mla_row}, in.kv_pool,
+         in.page_stride_bytes);
+    input("block_table", in.block_table, {requests, size(in.table_width)});
+    input("qo_indptr", in.qo_indptr);
+    input("kv_lens", in.kv_lens);
+    if (!in.previous_kv_lens.empty()) input("previous_kv_lens", in.previous_kv_lens);
+    input("k_indptr", in.k_indptr);
+    input("topk_ids", in.topk_ids, {rows, size(p.topk)});
+    output("out", Dtype::bf16, {rows, heads, v});
+  }
+
   void operator()(const cases::BlockTableExpand& p, const cases::BlockTableExpandInputs& in) {
     for (std::size_t i = 0; i < in.steps.size(); ++i) {
       const auto& s = in.steps[i];

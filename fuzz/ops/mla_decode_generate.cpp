@@ -22,6 +22,7 @@
 
 #include "cases/paging.h"
 #include "fuzz/ops/draw.h"
+#include "fuzz/ops/draw_attention.h"
 #include "fuzz/ops/draw_memory.h"
 #include "fuzz/ops/mla_decode_shrink.h"
 #include "fuzz/ops/op_generator.h"
@@ -31,29 +32,8 @@ namespace {
 
 using namespace cases;
 
-std::int64_t head_tiles(int heads) {
-  return (heads + 15) / 16;
-}
-
 /// What a request with a query costs beside its keys, per split: a workgroup that starts and ends.
 constexpr std::int64_t keys_per_workgroup = 8;
-
-/// In the units of `work`. One unit is some 25 microseconds of simulator and reference together, so the
-/// median case takes a few milliseconds and the largest a tenth of a second.
-std::int64_t draw_budget() {
-  return any_of<int>({80, 150, 150, 200, 250, 250, 400, 500, 800, 1000, 2000, 4600});
-}
-
-int draw_heads() {
-  if (chance(3, 8)) return 16;
-  if (chance(1, 6)) return 128;
-  return any_of<int>({1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128});
-}
-
-int draw_page_size(bool any_size) {
-  if (!any_size) return any_of<int>({1, 1, 16, 64});
-  return any_of<int>({1, 2, 3, 16, 32, 48, 64, 128, 256, 480, 528, 784, 1024});
-}
 
 /// @param cap most tokens the budget allows
 int draw_kv_len(int q_len, int page_size, std::int64_t cap, bool long_context) {
@@ -122,34 +102,6 @@ void draw_requests(MlaDecode& p, std::int64_t budget, bool distinct, Focus focus
     Request& r = p.requests[static_cast<std::size_t>(between(0, batch - 1))];
     r = {.q_len = std::max(r.q_len, 1), .kv_len = std::max(r.kv_len, 1)};
   }
-}
-
-void draw_formats(MlaDecode& p, Fill fill) {
-  const bool other_scales = coin();
-  switch (between(0, 3)) {
-    case 0:
-    case 1:
-      break;
-    case 2:
-      p.kv_format = Format::fp8_e4m3fnuz;
-      break;
-    default:
-      p.q_format = p.kv_format = Format::fp8_e4m3fnuz;
-      break;
-  }
-  // 192^-0.5 (DeepSeek), the same with a YaRN factor, 576^-0.5 (the wrong default of several kernels),
-  // 256^-0.5.
-  if (other_scales) p.sm_scale = any_of<float>({0.07216878F, 0.11472F, 0.041666668F, 0.0625F});
-  const std::vector<float> powers_of_two = {0.0625F, 0.5F, 2.0F, 4.0F, 64.0F};
-  const std::vector<float> any_scale = {0.0625F, 0.06F, 0.37F, 0.5F, 3.1F, 7.3F, 64.0F};
-  const bool power = fill == Fill::exact || fill == Fill::constant_scores;
-  if (other_scales && p.kv_format != Format::bf16) p.kv_scale = any_of(power ? powers_of_two : any_scale);
-  if (other_scales && p.q_format != Format::bf16) p.q_scale = any_of(any_scale);
-}
-
-Fill draw_fill() {
-  if (coin()) return Fill::normal;
-  return static_cast<Fill>(between(0, static_cast<int>(Fill::exact)));
 }
 
 Case draw_case() {

@@ -24,6 +24,8 @@ struct OpGenerator {
 
 extern const OpGenerator merge_states_generator;
 extern const OpGenerator mla_decode_generator;
+extern const OpGenerator mla_sparse_generator;
+extern const OpGenerator dense_switch_generator;
 extern const OpGenerator block_table_expand_generator;
 extern const OpGenerator spec_verify_generator;
 extern const OpGenerator work_plan_generator;

@@ -57,3 +57,9 @@ TEST_CASE("mla_prefill: cases pass, faults are found") {
 TEST_CASE("verify_attention: cases pass, faults are found") {
   expect_found("verify_attention", 5);
 }
+TEST_CASE("mla_sparse: cases pass, faults are found") {
+  expect_found("mla_sparse", 10);
+}
+TEST_CASE("dense_switch: cases pass, faults are found") {
+  expect_found("dense_switch", 4);
+}

@@ -152,7 +152,7 @@ TEST_CASE("Relations hold for right windows and fail for wrong ones") {
     auto& p = std::get<cases::VerifyAttention>(c.problem);
     p.lead = static_cast<int>(seed / 8 % 2);
     const cases::Inputs inputs = cases::materialise(c);
-    for (const Relation& relation : relations(c, inputs)) {
+    for (const Relation& relation : relations(c, inputs, profile("bf16"))) {
       const auto verdict = [&](const Window& window, const Window& window_of_changed) {
         return relation.compare(run(c, inputs, window), run(relation.c, relation.inputs, window_of_changed))
             .kind;

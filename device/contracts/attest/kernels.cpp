@@ -18,6 +18,8 @@ std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem:
   add_topk(list);
   add_cache_write(list);
   add_indexer_logits(list);
+  add_mla_sparse(list);
+  add_dense_switch(list);
   return list.take();
 }
 

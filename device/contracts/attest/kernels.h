@@ -24,6 +24,8 @@ void add_index_remap(KernelList& list);
 void add_topk(KernelList& list);
 void add_cache_write(KernelList& list);
 void add_indexer_logits(KernelList& list);
+void add_mla_sparse(KernelList& list);
+void add_dense_switch(KernelList& list);
 
 /// Our kernels and their planted faults, as far as their code objects lie in `directory`.
 std::vector<std::unique_ptr<const Kernel>> attest_kernels(const std::filesystem::path& directory);
