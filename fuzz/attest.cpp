@@ -86,7 +86,7 @@ Exit codes: 0 no findings; 1 findings; 2 a bad option, file or folder; 3 nothing
 4 attest failed or was interrupted.)");
   footer(
       "gate",
-      R"(Runs the corpus (<cases>/corpus, <cases>/findings), the probes of the known failures (<cases>/known.json)
+      R"(Runs the corpus (<cases>/corpus, seeds, findings), the probes of the known failures (<cases>/known.json)
 and fresh cases for every cell that <cases>/support.json promises for this device and arch, and holds every
 verdict against its expectation. fuzz/README.md shows how to set it up.
 

@@ -22,6 +22,7 @@ struct Item {
   std::uint64_t index = 0, number = 0;
   std::string source, file, kernel;
   cases::Case c;
+  std::string detectors{}, schedule{};  ///< of a failure file
 
   [[nodiscard]] Json event(const char* what) const {
     Json json = {{"event", what}, {"item", index}, {"source", source}};
@@ -31,6 +32,8 @@ struct Item {
       json["file"] = file;
     json["kernel"] = kernel;
     json["id"] = cases::case_id(c);
+    if (!detectors.empty()) json["detectors"] = detectors;
+    if (!schedule.empty()) json["schedule"] = schedule;
     return json;
   }
 };
@@ -116,7 +119,8 @@ class Campaign {
       }
       under_way_.push_back(std::move(window_.front()));
       window_.pop_front();
-      return Pool::Task{under_way_.back().kernel, under_way_.back().c};
+      const Item& item = under_way_.back();
+      return Pool::Task{item.kernel, item.c, item.detectors, item.schedule};
     }
     void take(std::size_t, Evaluation evaluation) override {
       const Item item = std::move(under_way_.front());
@@ -146,9 +150,15 @@ class Campaign {
       if (!f.confirmed) {
         if (asked_ == campaign_.options_.confirmations) return std::nullopt;
         ++asked_;
-        return Pool::Task{f.kernel, f.original};
+        return Pool::Task{f.kernel, f.original, f.detectors, f.schedule};
       }
-      return descent_ ? descent_->next() : std::nullopt;
+      if (!descent_) return std::nullopt;
+      std::optional<Pool::Task> smaller = descent_->next();
+      if (smaller) {
+        smaller->detectors = f.detectors;
+        smaller->schedule = f.schedule;
+      }
+      return smaller;
     }
     void take(std::size_t index, Evaluation e) override {
       Finding& f = finding();
@@ -252,6 +262,8 @@ class Campaign {
         item.file = f.file;
         item.kernel = f.kernel;
         item.c = f.c;
+        item.detectors = f.detectors;
+        item.schedule = f.schedule;
       } else {
         if (kernels == 0) break;
         item.number = (next_ - files) / kernels;
@@ -305,7 +317,8 @@ class Campaign {
   /// @param verdict the event of the first case of its signature, the last one applied
   void make_finding(const Json& verdict) {
     Json event = {{"event", "finding"}};
-    for (const char* key : {"item", "source", "number", "file", "kernel", "signature", "id", "t"})
+    for (const char* key :
+         {"item", "source", "number", "file", "kernel", "signature", "id", "detectors", "schedule", "t"})
       if (verdict.contains(key)) event[key] = verdict.at(key);
     emit(event);
     folder_.flush();

@@ -34,6 +34,8 @@ struct FileCase {
   std::string source;  ///< "corpus", "regression" or "probe" (of a ledger entry)
   std::string file, kernel;
   cases::Case c;
+  /// What a failure file was found under; empty: as the campaign has it.
+  std::string detectors{}, schedule{};
 };
 
 inline constexpr std::uint64_t unlimited = std::uint64_t{1} << 40U;  ///< cases: until the time is up

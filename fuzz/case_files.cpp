@@ -42,7 +42,13 @@ std::vector<FileCase> file_cases(const std::string& source, const std::vector<st
       const bool runs = r.kernel.empty()
                             ? k != nullptr && k->op() == cases::op_name(r.c.problem)
                             : kernel == r.kernel || kernel == r.kernel.substr(0, r.kernel.find('+'));
-      if (runs) found.push_back({.source = source, .file = file, .kernel = kernel, .c = r.c});
+      if (runs)
+        found.push_back({.source = source,
+                         .file = file,
+                         .kernel = kernel,
+                         .c = r.c,
+                         .detectors = own_choice(r.detectors),
+                         .schedule = own_choice(r.schedule)});
     }
   }
   return found;

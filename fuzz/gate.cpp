@@ -42,19 +42,27 @@ bool here(const std::string& kernel, const std::string& arch) {
   return k != nullptr && k->arch() == arch;
 }
 
+/// Only the simulator can choose an order of events, or watch for hazards.
+bool needs_simulator(const Reproduction& r) {
+  return r.detectors != "none" || r.schedule != "plain";
+}
+
 void plan_corpus(GatePlan& plan, const std::string& folder, const std::string& arch,
-                 const std::vector<Cell>& cells) {
+                 const std::string& device, const std::vector<Cell>& cells) {
   if (!std::filesystem::exists(folder)) return;
-  const auto add = [&](const std::string& file, const std::string& kernel, const cases::Case& c,
+  const auto add = [&](const std::string& file, const std::string& kernel, const Reproduction& r,
                        const std::string& expected) {
-    if (!here(kernel, arch)) {
-      plan.skipped.push_back({.group = kernel,
-                              .what = file,
-                              .result = Check::Result::skipped,
-                              .why = "the kernel is not in this build"});
-      return;
-    }
-    plan.files.push_back({.source = "corpus", .file = file, .kernel = kernel, .c = c});
+    const auto skip = [&](const char* why) {
+      plan.skipped.push_back({.group = kernel, .what = file, .result = Check::Result::skipped, .why = why});
+    };
+    if (!here(kernel, arch)) return skip("the kernel is not in this build");
+    if (device != "sim" && needs_simulator(r)) return skip("shows on the simulator only");
+    plan.files.push_back({.source = "corpus",
+                          .file = file,
+                          .kernel = kernel,
+                          .c = r.c,
+                          .detectors = own_choice(r.detectors),
+                          .schedule = own_choice(r.schedule)});
     plan.expected.push_back(expected);
     plan.entries.emplace_back();
   };
@@ -62,11 +70,11 @@ void plan_corpus(GatePlan& plan, const std::string& folder, const std::string& a
     const Reproduction r = read_reproduction(file);
     if (r.kernel.empty()) {
       for (const Cell& cell : cells)
-        if (cell.op == cases::op_name(r.c.problem)) add(file, cell.kernel, r.c, "");
+        if (cell.op == cases::op_name(r.c.problem)) add(file, cell.kernel, r, "");
       continue;
     }
-    add(file, r.kernel, r.c, r.signature);
-    if (without_fault(r.kernel) != r.kernel) add(file, without_fault(r.kernel), r.c, "");
+    add(file, r.kernel, r, r.signature);
+    if (without_fault(r.kernel) != r.kernel) add(file, without_fault(r.kernel), r, "");
   }
 }
 
@@ -84,7 +92,12 @@ void plan_probes(GatePlan& plan, const std::string& cases_folder, const std::str
                                                  r.kernel, arch, device)});
       continue;
     }
-    plan.files.push_back({.source = "probe", .file = file, .kernel = r.kernel, .c = r.c});
+    plan.files.push_back({.source = "probe",
+                          .file = file,
+                          .kernel = r.kernel,
+                          .c = r.c,
+                          .detectors = own_choice(r.detectors),
+                          .schedule = own_choice(r.schedule)});
     plan.expected.push_back(r.signature);
     plan.entries.push_back(entry.id);
   }
@@ -218,8 +231,9 @@ GatePlan plan_gate(const std::string& cases, const std::string& arch, const std:
   plan.support = Support::read(cases + "/support.json");
   if (std::filesystem::exists(cases + "/known.json")) plan.ledger = Ledger::read(cases + "/known.json");
   const auto cells = plan.support.of(arch, device);
-  plan_corpus(plan, cases + "/corpus", arch, cells);
-  plan_corpus(plan, cases + "/findings", arch, cells);
+  plan_corpus(plan, cases + "/corpus", arch, device, cells);
+  plan_corpus(plan, cases + "/seeds", arch, device, cells);
+  plan_corpus(plan, cases + "/findings", arch, device, cells);
   plan_probes(plan, cases, arch, device);
   return plan;
 }

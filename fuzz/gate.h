@@ -4,15 +4,13 @@
 //
 // It runs, for one device and arch,
 //
-//   the corpus     every file in <cases>/corpus and <cases>/findings. A case file is expected to pass on
-//   every
-//                  promised kernel of its op. A failure file is expected to fail on its kernel with its
-//                  signature; when that kernel carries a planted fault, the case is expected to pass without
-//                  it. Kernels that are not in this build skip their files, visibly
+//   the corpus     every file in <cases>/corpus, <cases>/seeds and <cases>/findings. A case file is expected
+//                  to pass on every promised kernel of its op. A failure file is expected to fail on its
+//                  kernel with its signature; when that kernel carries a planted fault, the case is expected
+//                  to pass without it. Kernels that are not in this build skip their files, visibly
 //   the probes     of the ledger <cases>/known.json (fuzz/ledger.h), expected to fail as known
 //   fresh cases    a fixed number for each promised cell of <cases>/support.json (fuzz/support.h), from a
-//   seed
-//                  derived from the commit: another commit tries others, the same commit the same
+//                  seed derived from the commit: another commit tries others, the same commit the same
 //
 // and holds each verdict against its expectation.
 #pragma once

@@ -50,6 +50,37 @@ std::string in_table(std::string text) {
   return text;
 }
 
+/// What went wrong, check by check.
+std::string failed_checks(const GateReport& report) {
+  std::string rows;
+  for (const Check& c : report.checks)
+    if (c.result == Check::Result::failed)
+      rows += fmt::format("| {} | {} | {} |\n", in_table(c.group), in_table(c.what), in_table(c.why));
+  if (rows.empty()) return rows;
+  return "### Not as expected\n\n| where | what | why |\n|---|---|---|\n" + rows + "\n";
+}
+
+/// What was not run, a line per reason: where the kernels of others are missing, that is one reason and
+/// dozens of checks. The JUnit and JSON forms have all of them.
+std::string skipped_checks(const GateReport& report) {
+  struct Reason {
+    std::string why, first;
+    int checks = 0;
+  };
+  std::vector<Reason> reasons;
+  for (const Check& c : report.checks) {
+    if (c.result != Check::Result::skipped) continue;
+    auto at = std::find_if(reasons.begin(), reasons.end(), [&](const Reason& r) { return r.why == c.why; });
+    if (at == reasons.end()) at = reasons.insert(at, {.why = c.why, .first = c.group + ": " + c.what});
+    ++at->checks;
+  }
+  if (reasons.empty()) return {};
+  std::string text = "### Skipped\n\n| why | checks | the first |\n|---|--:|---|\n";
+  for (const Reason& r : reasons)
+    text += fmt::format("| {} | {} | {} |\n", in_table(r.why), r.checks, in_table(r.first));
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string junit_xml(const GateReport& report) {
@@ -158,18 +189,8 @@ std::string markdown(const GateReport& report) {
                           c.quarantined, fmt::format("{} of {}", c.pairs_covered, c.pairs_reachable));
     text += "\n";
   }
-  const auto section = [&](const char* title, Check::Result result) {
-    bool any = false;
-    for (const Check& c : report.checks) {
-      if (c.result != result) continue;
-      if (!any) text += fmt::format("### {}\n\n| where | what | why |\n|---|---|---|\n", title);
-      any = true;
-      text += fmt::format("| {} | {} | {} |\n", in_table(c.group), in_table(c.what), in_table(c.why));
-    }
-    if (any) text += "\n";
-  };
-  section("Not as expected", Check::Result::failed);
-  section("Skipped", Check::Result::skipped);
+  text += failed_checks(report);
+  text += skipped_checks(report);
   for (const std::string& remark : report.remarks) text += fmt::format("- {}\n", remark);
   return text;
 }

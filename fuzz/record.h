@@ -54,6 +54,11 @@ struct Reproduction {
   std::string schedule = "plain";       ///< of a failure file: the one it was found under
 };
 
+/// "" for "none" and "plain": what a campaign is then free to choose.
+inline std::string own_choice(const std::string& text) {
+  return text == "none" || text == "plain" ? std::string() : text;
+}
+
 /// Reads a case file or a failure file (whose minimised case it takes). Throws cases::CaseError with one line
 /// that names the file.
 Reproduction read_reproduction(const std::string& path);

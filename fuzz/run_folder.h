@@ -16,6 +16,7 @@
 //   {"event": "start", "item": 12, "source": "fresh", "number": 12, "kernel": ..., "id": ..., "case": {...}}
 //   {"event": "verdict", "item": 12, "source", "number" or "file", "kernel", "id", "t", "evaluation": {...},
 //    "signature": ... (of a failure), "excuse": ... (of one that was expected or is known)}
+//   "detectors", "schedule" besides: of a failure file that was found under others than the run's
 //   {"event": "quarantined", "item", ..., "entry": ...}     not launched, by an entry of the known failures
 //   {"event": "finding", "item", "source", "number" or "file", "kernel", "signature", "id", "t"}
 //   {"event": "confirmed", "signature", "same": 3, "runs": 3}                 how often it repeats

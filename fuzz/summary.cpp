@@ -120,6 +120,8 @@ void Summary::apply(const Json& event) {
     f.source = event.at("source").get<std::string>();
     f.first_number = event.value("number", std::uint64_t{0});
     f.first_file = event.value("file", "");
+    f.detectors = event.value("detectors", "");
+    f.schedule = event.value("schedule", "");
     f.count = 1;
     f.original = case_of(last_case_);
     f.best = {.c = f.original, .evaluation = evaluation_from_json(last_verdict_.at("evaluation"))};
@@ -223,10 +225,12 @@ Json Summary::failure_file(const Finding& f, const std::string& folder) const {
                {"verdict", to_json(verdict)},
                {"output_digest", f.best.evaluation.output_digest}};
   if (const std::string worker = options.value("worker", ""); !worker.empty()) json["worker"] = worker;
-  if (const std::string detectors = options.value("detectors", "none"); detectors != "none")
-    json["detectors"] = detectors;
-  if (const std::string schedule = options.value("schedule", "plain"); schedule != "plain")
-    json["schedule"] = schedule;
+  const auto chosen = [&](const char* key, const std::string& own, const char* usual) {
+    const std::string text = own.empty() ? options.value(key, usual) : own;
+    if (text != usual) json[key] = text;
+  };
+  chosen("detectors", f.detectors, "none");
+  chosen("schedule", f.schedule, "plain");
   return json;
 }
 

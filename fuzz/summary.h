@@ -21,11 +21,12 @@ namespace attest::fuzz {
 
 struct Finding {
   std::string signature, kernel, diagnosis;
-  std::uint64_t item = 0;          ///< the first case with this signature
-  std::string source;              ///< "corpus", "regression" or "fresh"
-  std::uint64_t first_number = 0;  ///< of a fresh case
-  std::string first_file;          ///< of another
-  std::uint64_t count = 0;         ///< cases with this signature
+  std::uint64_t item = 0;               ///< the first case with this signature
+  std::string source;                   ///< "corpus", "regression" or "fresh"
+  std::uint64_t first_number = 0;       ///< of a fresh case
+  std::string first_file;               ///< of another
+  std::uint64_t count = 0;              ///< cases with this signature
+  std::string detectors{}, schedule{};  ///< of a failure file that was run; empty: the run's
   cases::Case original;
   ShrinkResult best{};     ///< the smallest case so far
   int same = 1, runs = 1;  ///< how often the first case gave the same failure and bits

@@ -90,10 +90,13 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
 std::vector<FileCase> files_again(const Json& recorded) {
   std::vector<FileCase> files;
   for (const Json& entry : recorded) {
+    const Reproduction r = read_reproduction(entry.at("file").get<std::string>());
     FileCase f{.source = entry.at("source").get<std::string>(),
                .file = entry.at("file").get<std::string>(),
                .kernel = entry.at("kernel").get<std::string>(),
-               .c = read_reproduction(entry.at("file").get<std::string>()).c};
+               .c = r.c,
+               .detectors = own_choice(r.detectors),
+               .schedule = own_choice(r.schedule)};
     if (cases::case_id(f.c) != entry.at("id").get<std::string>())
       throw UsageError(
           fmt::format("{}: holds another case than when the run began; start a new run", f.file));
