@@ -152,6 +152,19 @@ data and from the arithmetic that --precision declares.
 
 Exit codes: 0 passed; 1 wrong; 2 a bad option or file: a tensor is missing, or has another shape or element
 type; 3 nothing was proved; 4 attest failed.)");
+  footer(
+      "capture",
+      R"(A dump holds the arguments of a real call, under the names of AITER's mla_decode_fwd or vLLM's, and perhaps what
+it returned; fuzz/exchange/README.md lists them and has the lines that write one. What it returned is judged on
+the call's own data. A kernel at hand is run on that data too, and on a case like the call: same lengths, formats and
+page layout, made data. If it fails there, the case is shrunk; else, if it fails on the call's data, the call is.
+
+  attest capture dump.safetensors
+  attest capture dump.safetensors --kernel attest/mla_decode --out case.json --small small.safetensors
+  attest capture dump.safetensors --worker 'python3 my_worker.py'
+
+Exit codes: 0 all passed; 1 something failed; 2 a bad option or dump; 3 nothing was judged: the dump holds no result
+and no kernel was named; 4 attest failed.)");
   footer("completion", R"(  source <(attest completion bash))");
 }
 
@@ -327,6 +340,30 @@ int run(int argc, char** argv) {
   check_verb->add_flag("--json", common.json, "Print the verdict as JSON");
   add_aiter_option(*check_verb, common);
 
+  CaptureOptions capture;
+  CLI::App* capture_verb = app.add_subcommand(
+      "capture", "Judge a call dumped from another program, run it again, and make a small case of it");
+  capture_verb->add_option("dump", capture.dump, "safetensors file with the call's arguments")->required();
+  capture_verb->add_option("--kernel", capture.kernel,
+                           "Kernel to run the call on, and the case like it [with --worker, its only one]");
+  capture_verb
+      ->add_option("--precision", capture.precision,
+                   "Declared arithmetic of what returned the dump's out (oracle/precision.h lists)")
+      ->capture_default_str();
+  capture_verb->add_option("--budget", capture.budget, "Evaluations spent on making what fails small")
+      ->capture_default_str();
+  capture_verb->add_option("--deadline", capture.deadline_seconds, "Seconds a run may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  capture_verb->add_option("-o,--out", capture.out,
+                           "File for the case: like the call, or the smallest that fails [stdout]");
+  capture_verb->add_option("--small", capture.small,
+                           "File for the smallest part of the call itself that fails on the kernel");
+  capture_verb->add_flag("--json", common.json, "Print the result as JSON");
+  capture_verb->add_flag("--quiet", common.quiet, "No progress on stderr");
+  add_device_options(*capture_verb, common);
+  add_worker_option(*capture_verb, common);
+
   CLI::App* kernels_verb = app.add_subcommand("kernels", "List what can be tested");
   kernels_verb->add_flag("--json", common.json, "As JSON");
   add_aiter_option(*kernels_verb, common);
@@ -381,6 +418,7 @@ int run(int argc, char** argv) {
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);
   if (export_verb->parsed()) return verb_export(common, exported);
+  if (capture_verb->parsed()) return verb_capture(common, capture);
   if (check_verb->parsed()) return verb_check(common, check);
   if (kernels_verb->parsed()) return verb_kernels(common);
   if (devices_verb->parsed()) return verb_devices(common);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "cases/inputs.h"
@@ -91,14 +92,17 @@ bool compares_schedules(const std::string& detectors) {
 }
 
 void evaluate_into(Evaluation& result, device::Device& device, const device::Kernel& kernel,
-                   const cases::Case& c, const std::string& detectors, const std::string& schedule) {
+                   const cases::Case& c, const std::string& detectors, const std::string& schedule,
+                   const cases::Inputs* given) {
   if (auto why = kernel.refuses(c)) {
     result.verdict.kind = oracle::VerdictKind::unsupported;
     result.verdict.detail = *why;
     return;
   }
   auto start = Clock::now();
-  const cases::Inputs inputs = cases::materialise(c);
+  std::optional<cases::Inputs> made;
+  if (given == nullptr) made = cases::materialise(c);
+  const cases::Inputs& inputs = given == nullptr ? *made : *given;
   result.materialise_seconds = seconds_since(start);
 
   start = Clock::now();
@@ -111,7 +115,8 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   start = Clock::now();
   result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()));
   result.judge_seconds = seconds_since(start);
-  if (result.verdict.kind == oracle::VerdictKind::pass) relate(result, device, kernel, c, inputs, outcome);
+  if (result.verdict.kind == oracle::VerdictKind::pass && given == nullptr)
+    relate(result, device, kernel, c, inputs, outcome);
   if (result.verdict.kind != oracle::VerdictKind::pass || !compares_schedules(detectors)) return;
   result.observed = device.take_observations();
   const auto& seen = result.observed.hazards;
@@ -162,12 +167,12 @@ void weigh(Evaluation& result) {
 }  // namespace
 
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
-                    const std::string& detectors, const std::string& schedule) {
+                    const std::string& detectors, const std::string& schedule, const cases::Inputs* given) {
   Evaluation result;
   device.choose_detectors(detectors);
   device.choose_schedule(schedule);
   try {
-    evaluate_into(result, device, kernel, c, detectors, schedule);
+    evaluate_into(result, device, kernel, c, detectors, schedule, given);
   } catch (const device::DeviceError&) {
     throw;
   } catch (const exchange::SettledByWorker& settled) {

@@ -28,10 +28,13 @@ struct Evaluation {
 /// `hazard`, whose detail says what the judge thought of the result; a run that faulted stays a crash or
 /// timeout, with the hazard in its detail. A pass in which a not-exact result decided an address or a branch
 /// becomes `mistrusted`.
+/// @param given the bytes of a call that was captured (fuzz/exchange/capture.h), instead of the case's own;
+/// what a case would be changed into to compare results is then left out.
 /// @param schedule the order of events (Device::choose_schedule). With the detector `schedule`, a pass is run
 /// again in other orders and its bytes are compared (fuzz/schedule_check.h).
 Evaluation evaluate(device::Device& device, const device::Kernel& kernel, const cases::Case& c,
-                    const std::string& detectors = "none", const std::string& schedule = "plain");
+                    const std::string& detectors = "none", const std::string& schedule = "plain",
+                    const cases::Inputs* given = nullptr);
 
 /// "mla_decode/attest/mla_decode+qlen_mask/fail/result/query rows identical"; empty for a verdict that is
 /// not a finding (see is_finding).

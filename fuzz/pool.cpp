@@ -271,14 +271,12 @@ void Pool::run(std::vector<Stream*>& streams, const std::function<void()>& tick)
         ++under_way;
         const std::string& detectors = task->detectors.empty() ? options_.detectors : task->detectors;
         const std::string& schedule = task->schedule.empty() ? options_.schedule : task->schedule;
-        return Held{.stream = s,
-                    .index = progress[s].given++,
-                    .kernel = task->kernel,
-                    .line = Json{{"kernel", task->kernel},
-                                 {"case", to_json(task->c)},
-                                 {"detectors", detectors},
-                                 {"schedule", schedule}}
-                                .dump()};
+        Json line = {{"kernel", task->kernel},
+                     {"case", to_json(task->c)},
+                     {"detectors", detectors},
+                     {"schedule", schedule}};
+        if (!task->capture.empty()) line["capture"] = task->capture;
+        return Held{.stream = s, .index = progress[s].given++, .kernel = task->kernel, .line = line.dump()};
       }
     }
     return std::nullopt;

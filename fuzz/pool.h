@@ -65,6 +65,7 @@ class Pool {
     cases::Case c;
     std::string detectors{};  ///< empty: the pool's
     std::string schedule{};   ///< empty: the pool's
+    std::string capture{};    ///< file of a captured call whose bytes stand for the case's; empty: none
   };
 
   /// A source of tasks and the taker of their results.

@@ -103,6 +103,17 @@ struct CheckOptions {
 };
 int verb_check(const Common& common, const CheckOptions& options);
 
+struct CaptureOptions {
+  std::string dump;    ///< safetensors file with the arguments of a call
+  std::string kernel;  ///< runs the call again, and the case like it; empty = none, or the worker's only one
+  std::string precision = "bf16-any";  ///< of what the dump says the call returned
+  std::uint64_t budget = 300;          ///< evaluations spent on making what fails small
+  std::uint64_t deadline_seconds = 600;
+  std::string out;    ///< file for the case: like the call, or the smallest that fails; empty = stdout
+  std::string small;  ///< file for the smallest part of the call that fails
+};
+int verb_capture(const Common& common, const CaptureOptions& options);
+
 struct GateOptions {
   std::string cases = "cases";        ///< folder with corpus/, findings/, known.json, support.json
   std::string commit;                 ///< empty = of the CI's environment, or of the repository

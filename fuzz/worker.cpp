@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <span>
 
 #include "device/hip/device.h"
 #include "device/kernel.h"
+#include "fuzz/exchange/capture.h"
 #include "fuzz/exchange/worker_device.h"
 #include "fuzz/record.h"
 #include "fuzz/socket_lines.h"
@@ -79,8 +81,12 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
       const auto kernel_name = request.at("kernel").get<std::string>();
       const device::Kernel* kernel = device::find_kernel(kernel_name);
       if (kernel == nullptr) throw std::runtime_error("no kernel " + kernel_name);
+      std::optional<cases::Inputs> captured;
+      if (request.contains("capture"))
+        captured = exchange::read_capture(request.at("capture").get<std::string>()).inputs;
       evaluation = evaluate(*device, *kernel, cases::parse_case(request.at("case").dump()),
-                            request.value("detectors", "none"), request.value("schedule", "plain"));
+                            request.value("detectors", "none"), request.value("schedule", "plain"),
+                            captured ? &*captured : nullptr);
     } catch (const device::DeviceError& error) {
       send_line(socket, Json{{"fatal", error.what()}, {"exit", 2}}.dump());
       return 2;

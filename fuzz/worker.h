@@ -8,6 +8,7 @@
 //   worker -> pool   {"hello": 1}                                     once: the device is open and healthy
 //                    {"hello": 1, "error": "...", "exit": 3}          there is none, or it fails its probe
 //   pool -> worker   {"kernel": "attest/mla_decode", "case": {...}, "detectors": "none", "schedule": "plain"}
+//                    and "capture": "<file>" (fuzz/exchange/capture.h): its bytes stand for the case's
 //   worker -> pool   an evaluation (fuzz/record.h)
 //                    {"fatal": "...", "exit": 2}                      a code object that cannot be used at
 //                    all

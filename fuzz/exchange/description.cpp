@@ -38,7 +38,7 @@ class Describer {
  public:
   explicit Describer(Description& d) : d_(d) {}
 
-  void operator()(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
+  void describe(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
     const std::uint64_t rows = size(in.qo_indptr.back()), heads = size(p.heads);
     input("q", p.q_format, {rows, heads, mla_row}, in.q);
     decode_cache(p, in);
@@ -50,7 +50,7 @@ class Describer {
     attention_outputs(p.out_format, {rows, heads, mla_v}, p.return_lse);
   }
 
-  void operator()(const cases::VerifyAttention& p, const cases::VerifyAttentionInputs& in) {
+  void describe(const cases::VerifyAttention& p, const cases::VerifyAttentionInputs& in) {
     const std::uint64_t heads = size(p.heads);
     input("q", Format::bf16, {size(in.q_indptr.back()), heads, mla_row}, in.q);
     const cases::MlaDecode decode = cases::decode_problem(p);
@@ -65,7 +65,7 @@ class Describer {
     attention_outputs(Format::bf16, {size(in.decode.qo_indptr.back()), heads, mla_v}, p.return_lse);
   }
 
-  void operator()(const cases::MlaPrefill& p, const cases::MlaPrefillInputs& in) {
+  void describe(const cases::MlaPrefill& p, const cases::MlaPrefillInputs& in) {
     const std::uint64_t rows = size(in.qo_indptr.back()), keys = size(in.kv_indptr.back());
     const std::uint64_t heads = size(p.heads), k = cases::prefill_k_columns, v = cases::prefill_v_columns;
     input("q", p.qkv_format, {rows, heads, k}, in.q);
@@ -81,7 +81,7 @@ class Describer {
     attention_outputs(Format::bf16, {rows, heads, v}, p.return_lse);
   }
 
-  void operator()(const cases::MergeStates& p, const cases::MergeStatesInputs& in) {
+  void describe(const cases::MergeStates& p, const cases::MergeStatesInputs& in) {
     const std::uint64_t rows = size(p.tokens), heads = size(p.heads);
     const Shape lse = p.lse_layout == cases::LseLayout::heads_first ? Shape{heads, rows} : Shape{rows, heads};
     for (std::size_t s = 0; s < in.states.size(); ++s) {
@@ -93,7 +93,7 @@ class Describer {
     if (p.return_lse) output("lse", Dtype::f32, lse);
   }
 
-  void operator()(const cases::IndexRemap& p, const cases::IndexRemapInputs& in) {
+  void describe(const cases::IndexRemap& p, const cases::IndexRemapInputs& in) {
     const std::uint64_t rows = in.request_of_row.size();
     input("indices", in.indices, {rows, size(p.k)});
     input("request_of_row", in.request_of_row);
@@ -105,7 +105,7 @@ class Describer {
       output("slots", Dtype::i32, {size(in.slot_indptr.back())});
   }
 
-  void operator()(const cases::TopK& p, const cases::TopKInputs& in) {
+  void describe(const cases::TopK& p, const cases::TopKInputs& in) {
     const std::uint64_t rows = in.row_begin.size();
     input("logits", Dtype::f32, {rows, size(in.row_stride)}, bytes(in.logits));
     input("row_begin", in.row_begin);
@@ -116,7 +116,7 @@ class Describer {
     output("positions", Dtype::i32, {rows, size(p.k)});
   }
 
-  void operator()(const cases::SpecVerify& p, const cases::SpecVerifyInputs& in) {
+  void describe(const cases::SpecVerify& p, const cases::SpecVerifyInputs& in) {
     const std::uint64_t vocab = size(p.vocab), rows = in.uniforms.size(), requests = in.greedy.size();
     input("cu_num_drafts", in.cu_num_drafts);
     input("draft_tokens", in.draft_tokens);
@@ -135,7 +135,7 @@ class Describer {
     output("nodes", Dtype::i32, {padded, size(p.max_spec_len)});
   }
 
-  void operator()(const cases::CacheWrite& p, const cases::CacheWriteInputs& in) {
+  void describe(const cases::CacheWrite& p, const cases::CacheWriteInputs& in) {
     const std::uint64_t tokens = in.slot_mapping.size();
     const bool indexer = p.layout == cases::CacheLayout::indexer;
     input("latent", Format::bf16, {tokens, indexer ? 128U : mla_v}, in.latent);
@@ -146,7 +146,7 @@ class Describer {
     d_.outputs.push_back({"pool", Dtype::u8, whole, &in.pool});
   }
 
-  void operator()(const cases::IndexerLogits& p, const cases::IndexerLogitsInputs& in) {
+  void describe(const cases::IndexerLogits& p, const cases::IndexerLogitsInputs& in) {
     const std::uint64_t rows = in.row_begin.size(), heads = size(p.heads), columns = 128;
     input("q", Format::fp8_e4m3fnuz, {rows, heads, columns}, in.q);
     input("q_scale", Dtype::f32, {rows, heads}, bytes(in.q_scale));
@@ -167,7 +167,7 @@ class Describer {
     output("logits", Dtype::f32, {rows, size(in.width)});
   }
 
-  void operator()(const cases::MlaSparse& p, const cases::MlaSparseInputs& in) {
+  void describe(const cases::MlaSparse& p, const cases::MlaSparseInputs& in) {
     const std::uint64_t rows = in.lengths.size(), heads = size(p.heads);
     input("q", p.q_format, {rows, heads, mla_row}, in.q);
     if (p.kv_layout == cases::KvLayout::ds)
@@ -181,7 +181,7 @@ class Describer {
     attention_outputs(p.out_format, {rows, heads, mla_v}, p.return_lse);
   }
 
-  void operator()(const cases::DenseSwitch& p, const cases::DenseSwitchInputs& in) {
+  void describe(const cases::DenseSwitch& p, const cases::DenseSwitchInputs& in) {
     const std::uint64_t rows = size(in.qo_indptr.back()), heads = size(p.heads), requests = p.requests.size();
     const std::uint64_t keys = size(in.k_indptr.back()), k = cases::dense_width, v = cases::value_width;
     input("q", Format::bf16, {rows, heads, k}, in.q);
@@ -200,7 +200,7 @@ class Describer {
     output("out", Dtype::bf16, {rows, heads, v});
   }
 
-  void operator()(const cases::BlockTableExpand& p, const cases::BlockTableExpandInputs& in) {
+  void describe(const cases::BlockTableExpand& p, const cases::BlockTableExpandInputs& in) {
     for (std::size_t i = 0; i < in.steps.size(); ++i) {
       const auto& s = in.steps[i];
       const std::string step = fmt::format("step{}.", i);
@@ -219,11 +219,6 @@ class Describer {
       output(step + "kernel_block_table", Dtype::i32, {requests, width * per_block});
       output(step + "kv_indices", Dtype::i32, {p.graph ? size(p.index_capacity) : tokens});
     }
-  }
-
-  template <typename P, typename I>
-  void operator()(const P&, const I&) {
-    throw std::logic_error("an op without a description");
   }
 
  private:
@@ -292,6 +287,14 @@ class Describer {
   Description& d_;
 };
 
+template <typename P, typename I>
+concept Described = requires(Describer d, const P& p, const I& in) { d.describe(p, in); };
+
+template <typename P, std::size_t... k>
+constexpr bool described(std::index_sequence<k...>) {
+  return (Described<P, std::variant_alternative_t<k, cases::Inputs>> || ...);
+}
+
 /// Scalars by their names in the case file: those of the shape as they are, formats as "<tensor>_format",
 /// scales by value.
 void add_scalars(Metadata& metadata, const Json& c) {
@@ -324,6 +327,12 @@ std::optional<Format> format_of(Dtype dtype) {
 std::optional<std::string> why_not_exchanged(const cases::Problem& problem) {
   if (std::holds_alternative<cases::WorkPlan>(problem))
     return "op work_plan is judged by the plan that a kernel makes on the device; it is not exchanged";
+  const bool known = std::visit(
+      []<typename P>(const P&) {
+        return described<P>(std::make_index_sequence<std::variant_size_v<cases::Inputs>>());
+      },
+      problem);
+  if (!known) return fmt::format("op {} is not exchanged yet", cases::op_name(problem));
   return std::nullopt;
 }
 
@@ -332,7 +341,14 @@ Description describe(const cases::Case& c, const cases::Inputs& inputs) {
   Description d;
   add_scalars(d.metadata, to_json(c));
   Describer describer(d);
-  std::visit(describer, c.problem, inputs);
+  std::visit(
+      [&]<typename P, typename I>(const P& p, const I& in) {
+        if constexpr (Described<P, I>)
+          describer.describe(p, in);
+        else
+          throw std::logic_error("inputs of another op than the case's");
+      },
+      c.problem, inputs);
   d.metadata["attest"] = std::to_string(exchange_schema);
   d.metadata["op"] = cases::op_name(c.problem);
   d.metadata["case"] = cases::canonical_json(c);

@@ -2,16 +2,14 @@
 #include "fuzz/exchange/worker_device.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "device/contracts/registry.h"
 #include "fuzz/exchange/description.h"
+#include "fuzz/exchange/scratch_folder.h"
 #include "fuzz/exchange/settled_by_worker.h"
 
 namespace attest::fuzz::exchange {
@@ -27,29 +25,6 @@ using oracle::VerdictKind;
   verdict.detail = std::move(detail);
   throw SettledByWorker(std::move(verdict));
 }
-
-/// Where inputs and outputs lie while a case runs. The folder of a process that was killed is taken over by
-/// the next one of its parent and ordinal.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "attest-exchange-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-      throw device::DeviceError(
-          fmt::format("{}: cannot be made: {}; set TMPDIR", pattern, std::strerror(errno)));
-    path_ = pattern;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
-};
 
 class WorkerDevice final : public device::Device {
  public:
@@ -98,7 +73,7 @@ class WorkerDevice final : public device::Device {
   }
 
  private:
-  Folder folder_;
+  ScratchFolder folder_;
   WorkerProcess process_;
 };
 

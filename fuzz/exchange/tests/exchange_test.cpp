@@ -8,6 +8,7 @@
 
 #include "cases/inputs.h"
 #include "device/kernel.h"
+#include "fuzz/exchange/capture.h"
 #include "fuzz/exchange/description.h"
 #include "fuzz/exchange/exported_case.h"
 #include "fuzz/exchange/tests/run_attest.h"
@@ -71,14 +72,15 @@ cases::Outputs computed(const cases::Case& c) {
 }  // namespace
 
 TEST_CASE("every op's inputs have the sizes of their shapes, and its kernel gives what is asked for") {
-  const TemporaryFolder folder;
+  std::set<std::string> exchanged;
   for (const std::string& op : cases::op_names()) {
     for (std::uint64_t number = 0; number < 12; ++number) {
       const cases::Case c = generate(op, 99, number);
-      if (op == "work_plan") {
-        CHECK_THROWS_WITH(describe(c, cases::materialise(c)), Catch::Contains("op work_plan"));
+      if (why_not_exchanged(c.problem)) {
+        CHECK_THROWS_WITH(describe(c, cases::materialise(c)), Catch::Contains("op " + op));
         break;
       }
+      exchanged.insert(op);
       const cases::Inputs inputs = cases::materialise(c);
       const Description d = describe(c, inputs);
       INFO(op << " " << number << " " << cases::canonical_json(c));
@@ -109,6 +111,9 @@ TEST_CASE("every op's inputs have the sizes of their shapes, and its kernel give
       }
     }
   }
+  for (const char* op : {"mla_decode", "verify_attention", "mla_prefill", "merge_states", "indexer_logits",
+                         "topk", "index_remap", "cache_write", "spec_verify", "block_table_expand"})
+    CHECK(exchanged.count(op) == 1);
 }
 
 TEST_CASE("an export holds the case and its inputs; check judges what was computed from it") {
@@ -248,4 +253,124 @@ TEST_CASE("programs that are no workers are refused, those that cannot run here 
   refused(run_attest("replay 1:1 --kernel worker:x/mla_decode"), "start that with --worker 'CMD'");
   CHECK(worker_option("") == "");
   CHECK(worker_option("python3 it's.py") == R"( --worker 'python3 it'\''s.py')");
+}
+
+namespace {
+
+/// A dump of one request with `kv_len` keys on pages of 4, as tensors to be spoiled.
+struct SmallDump {
+  Metadata metadata = {{"sm_scale", "0.07216878"}};
+  std::vector<std::byte> q = std::vector<std::byte>(2 * 576 * 2),
+                         kv = std::vector<std::byte>(3 * 4 * 576 * 2),
+                         out = std::vector<std::byte>(2 * 512 * 2);
+  std::vector<std::int32_t> qo_indptr = {0, 1}, kv_indptr = {0, 2}, kv_indices = {2, 0}, last = {3};
+  std::vector<TensorSource> tensors;
+
+  SmallDump() {
+    tensors = {{"q", Dtype::bf16, {1, 2, 576}, q},    {"kv_buffer", Dtype::bf16, {3, 4, 1, 576}, kv},
+               integers("qo_indptr", qo_indptr),      integers("kv_indptr", kv_indptr),
+               integers("kv_indices", kv_indices),    integers("kv_last_page_lens", last),
+               {"out", Dtype::bf16, {1, 2, 512}, out}};
+  }
+  SmallDump(const SmallDump&) = delete;
+  SmallDump& operator=(const SmallDump&) = delete;
+  static TensorSource integers(const char* name, const std::vector<std::int32_t>& values) {
+    return {.name = name,
+            .dtype = Dtype::i32,
+            .shape = {values.size()},
+            .bytes = std::as_bytes(std::span(values))};
+  }
+  TensorSource& at(const std::string& name) {
+    return *std::find_if(tensors.begin(), tensors.end(),
+                         [&](const TensorSource& t) { return t.name == name; });
+  }
+  void drop(const std::string& name) {
+    std::erase_if(tensors, [&](const TensorSource& t) { return t.name == name; });
+  }
+  [[nodiscard]] std::string complaint(const TemporaryFolder& folder) const {
+    write_safetensors(folder.file("dump"), metadata, tensors);
+    try {
+      read_capture(folder.file("dump"));
+      return "accepted";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a dump becomes the call's own bytes and a batch; what contradicts itself is refused by name") {
+  const TemporaryFolder folder;
+  {
+    SmallDump dump;
+    dump.kv[0] = std::byte{0x12};
+    REQUIRE(dump.complaint(folder) == "accepted");
+    const Capture capture = read_capture(folder.file("dump"));
+    const auto& p = std::get<cases::MlaDecode>(capture.call.problem);
+    CHECK(p.heads == 2);
+    CHECK(p.page_size == 4);
+    CHECK(p.requests == std::vector<cases::Request>{{1, 7}});
+    CHECK(!p.return_lse);
+    CHECK(capture.inputs.kv_pool.extents.size() == 2);
+    CHECK(capture.inputs.kv_pool.at(0, 1).front() == std::byte{0x12});
+    CHECK(capture.inputs.kv_page_indices.size() == 2 + cases::index_slack);
+    CHECK(capture.outputs->tensors.size() == 1);
+    CHECK(case_like(capture).memory.placement == cases::Placement::shuffled);
+    // What is written is read back, and every smaller call too.
+    write_capture(capture, folder.file("again"));
+    const Capture again = read_capture(folder.file("again"));
+    CHECK(again.call.problem == capture.call.problem);
+    CHECK(again.inputs.q == capture.inputs.q);
+    CHECK(again.inputs.kv_pool.at(2 * 4 * 576 * 2, 8).front() ==
+          capture.inputs.kv_pool.at(2 * 4 * 576 * 2, 8).front());
+    const std::vector<Capture> smaller = smaller_captures(capture);
+    CHECK(smaller.size() >= 4);
+    for (const Capture& s : smaller) {
+      write_capture(s, folder.file("smaller"));
+      CHECK(read_capture(folder.file("smaller")).call.problem == s.call.problem);
+      CHECK(s.call.problem != capture.call.problem);
+    }
+  }
+  const auto refuses = [&](const char* what, const auto& spoil) {
+    SmallDump dump;
+    spoil(dump);
+    const std::string said = dump.complaint(folder);
+    INFO(said);
+    CHECK(said.find(what) != std::string::npos);
+    CHECK(said.find(folder.file("dump")) == 0);
+    CHECK(std::count(said.begin(), said.end(), '\n') == 0);
+  };
+  refuses("sm_scale is missing", [](SmallDump& d) { d.metadata.clear(); });
+  refuses("sm_scale: 'x' is no number", [](SmallDump& d) { d.metadata["sm_scale"] = "x"; });
+  refuses("op topk is not captured", [](SmallDump& d) { d.metadata["op"] = "topk"; });
+  refuses("causal: 'yes' is neither", [](SmallDump& d) { d.metadata["causal"] = "yes"; });
+  refuses("page_size is 2", [](SmallDump& d) { d.metadata["page_size"] = "2"; });
+  refuses("has no tensor \"q\"", [](SmallDump& d) { d.drop("q"); });
+  refuses("need kv_last_page_lens", [](SmallDump& d) { d.drop("kv_last_page_lens"); });
+  refuses("has no tensor \"block_table\"", [](SmallDump& d) { d.drop("kv_indptr"); });
+  refuses("q is [2, 576]", [](SmallDump& d) { d.at("q").shape = {2, 576}; });
+  refuses("tensor q is F16", [](SmallDump& d) { d.at("q").dtype = Dtype::f16; });
+  refuses("its rows must have 576", [](SmallDump& d) { d.at("kv_buffer").shape = {3, 4, 2, 288}; });
+  refuses("it must have one KV head", [](SmallDump& d) { d.at("kv_buffer").shape = {3, 2, 2, 576}; });
+  refuses("kv_indptr must be the running sum", [](SmallDump& d) { d.kv_indptr[0] = 1; });
+  refuses("kv_indptr ends at 5, kv_indices has 2", [](SmallDump& d) { d.kv_indptr[1] = 5; });
+  refuses("names page 3", [](SmallDump& d) { d.kv_indices[1] = 3; });
+  refuses("names page -1", [](SmallDump& d) { d.kv_indices[1] = -1; });
+  refuses("5 of request 0 is outside 1..4", [](SmallDump& d) { d.last[0] = 5; });
+  refuses("qo_indptr ends at 9", [](SmallDump& d) { d.qo_indptr[1] = 9; });
+  refuses("tensor kv_indices is F32", [](SmallDump& d) { d.at("kv_indices").dtype = Dtype::f32; });
+  refuses("tensor out is F16", [](SmallDump& d) { d.at("out").dtype = Dtype::f16; });
+  refuses("no case can be such a call: scales.sm_scale",
+          [](SmallDump& d) { d.metadata["sm_scale"] = "100"; });
+
+  SmallDump dump;
+  REQUIRE(dump.complaint(folder) == "accepted");
+  dump.drop("out");
+  write_safetensors(folder.file("blind"), dump.metadata, dump.tensors);
+  refused(run_attest("capture " + folder.file("blind") + " --out " + folder.file("case.json")),
+          "nothing was judged", 3);
+  CHECK(run_attest("export " + folder.file("case.json") + " -o " + folder.file("x")).code == 0);
+  refused(run_attest("capture " + folder.file("blind") + " --small " + folder.file("y")), "needs a kernel");
+  refused(run_attest("capture " + folder.file("case.json")), "its header claims");
 }

@@ -177,6 +177,101 @@ TEST_CASE("what a worker does not do is unsupported, in its own words") {
   CHECK(replayed.out.find("only on Sundays") != std::string::npos);
 }
 
+TEST_CASE("a dumped call is judged and run again and made small") {
+  const TemporaryFolder folder;
+  const std::string x = folder.file("x.safetensors"), dump = folder.file("dump.safetensors");
+  // A call on 40 pages of a pool; what it returned comes from the NumPy worker with and without a defect.
+  write_file(folder.file("case.json"),
+             R"({"schema": 1, "op": "mla_decode", "seed": "0x7", "shape": {"heads": 4,
+    "page_size": 4, "requests": [{"q_len": 1, "kv_len": 9}, {"q_len": 2, "kv_len": 23}, {"q_len": 1, "kv_len": 0},
+    {"q_len": 2, "kv_len": 50}]}, "memory": {"placement": "high"}})");
+  write_file(folder.file("dump.py"),
+             "import sys\n"
+             "sys.path.insert(0, '" ATTEST_WORKERS
+             "')\n"
+             "import attest_dump, attest_worker as aw, numpy as np, numpy_mla_decode as n\n"
+             "x, dump, fault, large = sys.argv[1:5]\n"
+             "call = aw.Call(x)\n"
+             "q = np.array(call.raw('q'))\n"
+             "if large == 'large': q[0, :, :4] = aw.encode(np.float32([65, 1, -1, 0.5]), 'BF16')\n"
+             "stored = call.raw\n"
+             "call.raw = lambda name: q if name == 'q' else stored(name)\n"
+             "out, lse = n.attend(call, fault)\n"
+             "more = {} if large == 'vllm' else {k: stored(k) for k in ('kv_indptr', "
+             "'kv_indices', 'kv_last_page_lens')}\n"
+             "if large == 'vllm': more = {k: stored(k) for k in ('block_table', 'seq_lens')}\n"
+             "attest_dump.mla_decode(dump, q=('BF16', q), kv_buffer=('BF16', "
+             "stored('kv_buffer')), sm_scale=call.scalar('sm_scale'), "
+             "qo_indptr=stored('qo_indptr'), out=('BF16', aw.encode(out, 'BF16')), "
+             "lse=lse, **more)\n");
+  REQUIRE(run_attest("export " + folder.file("case.json") + " -o " + x).code == 0);
+  const auto dumped = [&](const std::string& fault, const std::string& what) {
+    const Ran ran =
+        run(python + " " + folder.file("dump.py") + " " + x + " " + dump + " '" + fault + "' " + what);
+    INFO(ran.err);
+    REQUIRE(ran.code == 0);
+    REQUIRE(std::filesystem::file_size(dump) < 200'000);  // not the whole pool
+  };
+  const auto captured = [&](const std::string& more) {
+    return run_attest("capture " + dump + " --quiet " + more);
+  };
+
+  for (const char* lists : {"aiter", "vllm"}) {
+    dumped("", lists);
+    const Ran right = captured("--json");
+    INFO(right.out << right.err);
+    CHECK(right.code == 0);
+    const Json said = Json::parse(right.out);
+    CHECK(said["returned"]["kind"] == "pass");
+    CHECK(said["returned"]["elements_checked"] == 6 * 4 * 513);
+    const cases::Case like = cases::parse_case(said["case"].dump());
+    const auto& p = std::get<cases::MlaDecode>(like.problem);
+    CHECK(p.requests == std::vector<cases::Request>{{1, 9}, {2, 23}, {1, 0}, {2, 50}});
+    CHECK(p.page_size == 4);
+    CHECK(like.memory.placement == cases::Placement::high);
+  }
+
+  // A wrong result is seen on the call's data; the kernel at hand gives the right one.
+  dumped("drop_last_key", "aiter");
+  const Ran wrong = captured("--json --kernel attest/mla_decode");
+  INFO(wrong.out << wrong.err);
+  CHECK(wrong.code == 1);
+  const Json said = Json::parse(wrong.out);
+  CHECK(said["returned"]["kind"] == "fail");
+  CHECK(said["again"]["kind"] == "pass");
+  CHECK(said["made"]["kind"] == "pass");
+
+  // The kernel fails as the call did: a small case of it, which replays.
+  const Ran found = captured("--out " + folder.file("small.json") + " --budget 60 --worker '" +
+                             worker("drop_last_key") + "'");
+  INFO(found.out << found.err);
+  CHECK(found.code == 1);
+  const cases::Case small = cases::parse_case(read_file(folder.file("small.json")));
+  CHECK(std::get<cases::MlaDecode>(small.problem).requests.size() == 1);
+  CHECK(run_attest("replay " + folder.file("small.json") + " --worker '" + worker("drop_last_key") + "'")
+            .code == 1);
+
+  // It fails on the call's data alone: the call itself is made small, and still fails.
+  dumped("large_q", "large");
+  const Ran data =
+      captured("--json --worker '" + worker("large_q") + "' --small " + folder.file("small.safetensors"));
+  INFO(data.out << data.err);
+  CHECK(data.code == 1);
+  const Json judged = Json::parse(data.out);
+  CHECK(judged["returned"]["kind"] == "fail");
+  CHECK(judged["again"]["kind"] == "fail");
+  CHECK(judged["made"]["kind"] == "pass");
+  CHECK(judged["smallest_call"]["diagnosis"] == judged["again"]["diagnosis"]);
+  CHECK(std::filesystem::file_size(folder.file("small.safetensors")) < std::filesystem::file_size(dump) / 2);
+  const Ran once_more = run_attest("capture " + folder.file("small.safetensors") +
+                                   " --quiet --json --worker '" + worker("large_q") + "'");
+  CHECK(once_more.code == 1);
+  const Json least = Json::parse(once_more.out);
+  CHECK(least["again"]["diagnosis"] == judged["again"]["diagnosis"]);
+  CHECK(least["case"]["shape"]["requests"].size() == 1);
+  CHECK(least["case"]["shape"]["heads"] == 1);
+}
+
 int main(int argc, char** argv) {
   for (const char* candidate : {"python3", "/usr/bin/python3"}) {
     if (!has_numpy(candidate)) continue;
