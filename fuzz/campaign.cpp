@@ -166,11 +166,16 @@ class Campaign {
       if (!f.confirmed) {
         ++taken_;
         if (signature_of(f.kernel, f.original, e.verdict) == f.signature &&
-            e.output_digest == f.best.evaluation.output_digest)
+            e.output_digest == f.best.evaluation.output_digest) {
           ++same_;
+          mismatch_ = to_json(e.verdict.mismatch);
+        }
         if (taken_ < campaign_.options_.confirmations) return;
-        campaign_.emit(
-            {{"event", "confirmed"}, {"signature", signature_}, {"same", same_ + 1}, {"runs", taken_ + 1}});
+        Json event = {
+            {"event", "confirmed"}, {"signature", signature_}, {"same", same_ + 1}, {"runs", taken_ + 1}};
+        // A resumed campaign has the verdict of the original only, and that without its map.
+        if (f.mismatch.empty() && !mismatch_.is_null()) event["mismatch"] = mismatch_;
+        campaign_.emit(event);
         confirmed_by_ = index + 1;
         descend();
         return;
@@ -213,6 +218,7 @@ class Campaign {
     Campaign& campaign_;
     std::string signature_;
     int asked_ = 0, taken_ = 0, same_ = 0;
+    Json mismatch_;                 ///< of a confirmation
     std::size_t confirmed_by_ = 0;  ///< tasks that were confirmations
     std::optional<Descent> descent_;
   };
@@ -301,6 +307,7 @@ class Campaign {
     Json event = item.event("verdict");
     event["t"] = now();
     event["evaluation"] = to_json(e);
+    event["evaluation"].erase("mismatch");
     bool fresh = false;
     if (!signature.empty()) {
       event["signature"] = signature;
@@ -311,15 +318,17 @@ class Campaign {
     }
     emit(event);
     if (options_.observe) options_.observe(event);
-    if (fresh) make_finding(event);
+    if (fresh) make_finding(event, to_json(e.verdict.mismatch));
   }
 
   /// @param verdict the event of the first case of its signature, the last one applied
-  void make_finding(const Json& verdict) {
+  /// @param mismatch its map, null where there is none
+  void make_finding(const Json& verdict, const Json& mismatch = nullptr) {
     Json event = {{"event", "finding"}};
     for (const char* key :
          {"item", "source", "number", "file", "kernel", "signature", "id", "detectors", "schedule", "t"})
       if (verdict.contains(key)) event[key] = verdict.at(key);
+    if (!mismatch.is_null()) event["mismatch"] = mismatch;
     emit(event);
     folder_.flush();
     Finding& f = summary_.findings.back();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <stdexcept>
 
 #include "device/hip/device.h"
 
@@ -63,6 +64,47 @@ Json to_json(const oracle::Verdict& verdict) {
   return json;
 }
 
+Json to_json(const oracle::Mismatch& map) {
+  if (map.empty()) return nullptr;
+  Json rows = Json::array(), used = Json::array();
+  for (const auto& row : map.rows) rows.push_back({{"request", row.request}, {"position", row.position}});
+  for (std::size_t r = 0; r < map.rows.size(); ++r) {
+    Json line = Json::array();
+    for (std::size_t c = 0; c < map.columns.size(); ++c) {
+      const double value = map.at(r, c);
+      if (value == oracle::Mismatch::not_checked)
+        line.push_back(nullptr);
+      else if (std::isfinite(value))
+        line.push_back(std::stod(fmt::format("{:.4g}", value)));
+      else
+        line.push_back(number_json(value));
+    }
+    used.push_back(std::move(line));
+  }
+  Json json = {{"rows", std::move(rows)}, {"columns", map.columns}, {"axis", map.axis}};
+  if (map.row_block > 1) json["row_block"] = map.row_block;
+  if (map.column_block > 1) json["column_block"] = map.column_block;
+  json["used"] = std::move(used);
+  return json;
+}
+
+oracle::Mismatch mismatch_from_json(const Json& json) {
+  oracle::Mismatch map;
+  if (json.is_null()) return map;
+  map.axis = json.at("axis").get<std::string>();
+  map.columns = json.at("columns").get<std::vector<std::string>>();
+  map.row_block = json.value("row_block", 1);
+  map.column_block = json.value("column_block", 1);
+  for (const Json& row : json.at("rows"))
+    map.rows.push_back({row.at("request").get<int>(), row.at("position").get<int>()});
+  for (const Json& line : json.at("used"))
+    for (const Json& value : line)
+      map.used.push_back(value.is_null() ? oracle::Mismatch::not_checked : number_from_json(value));
+  if (map.used.size() != map.rows.size() * map.columns.size())
+    throw std::invalid_argument("a mismatch map whose \"used\" is not rows by columns");
+  return map;
+}
+
 Json to_json(const Evaluation& evaluation) {
   Json json = {{"verdict", to_json(evaluation.verdict)},
                {"output_digest", evaluation.output_digest},
@@ -71,6 +113,7 @@ Json to_json(const Evaluation& evaluation) {
                {"run_seconds", evaluation.run_seconds},
                {"judge_seconds", evaluation.judge_seconds}};
   if (!evaluation.observed.empty()) json["observed"] = to_json(evaluation.observed);
+  if (!evaluation.verdict.mismatch.empty()) json["mismatch"] = to_json(evaluation.verdict.mismatch);
   return json;
 }
 
@@ -114,6 +157,7 @@ Evaluation evaluation_from_json(const Json& json) {
                              .got = number_from_json(e.at("got")),
                              .bound = number_from_json(e.at("bound")),
                              .term = e.at("term").get<std::string>()});
+  if (json.contains("mismatch")) verdict.mismatch = mismatch_from_json(json.at("mismatch"));
   result.output_digest = json.at("output_digest").get<std::string>();
   result.wave_instructions = json.at("wave_instructions").get<std::uint64_t>();
   result.materialise_seconds = json.at("materialise_seconds").get<double>();

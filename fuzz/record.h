@@ -9,10 +9,20 @@
 //    "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
 //    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
 //    "verdict": {verdict of the minimised case}, "output_digest": "...",
+//    "mismatch": {"original": MAP, "minimised": MAP},           absent: no wrong result, or no grid
 //    "detectors": "all",                                        absent: none
 //    "worker": "python3 my_worker.py",                          absent: no kernel of another program
 //    "schedule": "quantum=64,seed=3"}                           absent: plain
 //    (device/simulator/detect/schedule.h)
+//
+// A mismatch map (oracle/mismatch.h), null where there is none:
+//
+//   {"rows": [{"request": 0, "position": 2}, ...], "columns": ["0", "1", ...], "axis": "head",
+//    "row_block": 3, "column_block": 2,      above 1: each place stands for the worst of so many; absent: 1
+//    "used": [[0.02, 7.1e+03, "nan", "inf", null], ...]}        [rows][columns]; null: not checked
+//
+// Maps are also part of an evaluation's JSON, as "mismatch". In events.jsonl they are kept where a failure
+// file is made from them, in the events of findings, and left out of the verdicts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -32,7 +42,11 @@ using Json = nlohmann::ordered_json;
 /// Non-finite numbers are written as the strings "nan", "inf", "-inf": JSON has no such numbers.
 Json number_json(double value);
 
+/// Without its mismatch map.
 Json to_json(const oracle::Verdict& verdict);
+/// null for an empty map. Four significant digits.
+Json to_json(const oracle::Mismatch& mismatch);
+oracle::Mismatch mismatch_from_json(const Json& json);
 Json to_json(const Evaluation& evaluation);
 /// As the simulator writes its findings (hip_api/simulator.h, attest_sim_findings).
 Json to_json(const device::Observations& observed);

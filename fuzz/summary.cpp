@@ -33,6 +33,11 @@ oracle::Verdict Finding::verdict() const {
   return v;
 }
 
+void Finding::set_mismatch(oracle::Mismatch map) {
+  best.evaluation.verdict.mismatch = map;
+  mismatch = std::move(map);
+}
+
 std::string Finding::file() const {
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   for (const char c : signature) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -126,6 +131,7 @@ void Summary::apply(const Json& event) {
     f.original = case_of(last_case_);
     f.best = {.c = f.original, .evaluation = evaluation_from_json(last_verdict_.at("evaluation"))};
     f.diagnosis = f.best.evaluation.verdict.diagnosis;
+    if (event.contains("mismatch")) f.set_mismatch(mismatch_from_json(event.at("mismatch")));
     findings.push_back(std::move(f));
   }
   if (what != "confirmed" && what != "smaller" && what != "shrunk") return;
@@ -135,6 +141,7 @@ void Summary::apply(const Json& event) {
     f->confirmed = true;
     f->same = event.at("same").get<int>();
     f->runs = event.at("runs").get<int>();
+    if (event.contains("mismatch")) f->set_mismatch(mismatch_from_json(event.at("mismatch")));
   }
   if (what != "confirmed") {
     f->best.evaluations = event.at("evaluations").get<std::size_t>();
@@ -225,6 +232,8 @@ Json Summary::failure_file(const Finding& f, const std::string& folder) const {
                {"verdict", to_json(verdict)},
                {"output_digest", f.best.evaluation.output_digest}};
   if (const std::string worker = options.value("worker", ""); !worker.empty()) json["worker"] = worker;
+  if (!f.mismatch.empty())
+    json["mismatch"] = {{"original", to_json(f.mismatch)}, {"minimised", to_json(verdict.mismatch)}};
   const auto chosen = [&](const char* key, const std::string& own, const char* usual) {
     const std::string text = own.empty() ? options.value(key, usual) : own;
     if (text != usual) json[key] = text;

@@ -28,17 +28,20 @@ struct Finding {
   std::uint64_t count = 0;              ///< cases with this signature
   std::string detectors{}, schedule{};  ///< of a failure file that was run; empty: the run's
   cases::Case original;
-  ShrinkResult best{};     ///< the smallest case so far
-  int same = 1, runs = 1;  ///< how often the first case gave the same failure and bits
-  bool confirmed = false;  ///< it was run again
-  bool shrunk = false;     ///< it was made smaller, or shown to be as small as can be
-  bool done = false;       ///< nothing more will come
+  oracle::Mismatch mismatch;  ///< of the original
+  ShrinkResult best{};        ///< the smallest case so far
+  int same = 1, runs = 1;     ///< how often the first case gave the same failure and bits
+  bool confirmed = false;     ///< it was run again
+  bool shrunk = false;        ///< it was made smaller, or shown to be as small as can be
+  bool done = false;          ///< nothing more will come
 
   [[nodiscard]] bool flaky() const { return same < runs; }
   /// Of the smallest case; `flaky` with its rate when the first case does not repeat.
   [[nodiscard]] oracle::Verdict verdict() const;
   /// Relative to the run folder.
   [[nodiscard]] std::string file() const;
+  /// While the smallest case is the original.
+  void set_mismatch(oracle::Mismatch map);
 };
 
 class Summary {

@@ -28,7 +28,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -43,6 +45,7 @@ using Eigen::Index;
 using reference::kv_lora_rank;
 constexpr int most_groups = 4, rows_per_group = 4, column_stride = 12;
 constexpr int most_other_groups = 32;
+constexpr std::size_t most_alternative_rows = 64;
 
 struct RowAddress {
   int request = 0, position = 0, head = 0;
@@ -106,7 +109,78 @@ class Examination {
     return remainder();
   }
 
+  /// After diagnose(): how far the model goes that it found.
+  [[nodiscard]] std::optional<Alternative> alternative() const {
+    if (!model_ && !copies_) return std::nullopt;
+    std::vector<Index> rows;
+    const std::size_t wanted = std::min(most_alternative_rows, finite_.size());
+    for (std::size_t i = 0; i < wanted; ++i)
+      rows.push_back(finite_[wanted == 1 ? 0 : i * (finite_.size() - 1) / (wanted - 1)]);
+    Alternative a;
+    a.bit_for_bit = !model_;
+    const FailedRequest* bound_to = nullptr;
+    std::shared_ptr<const FailedRequest> home;
+    std::vector<int> all_columns(kv_lora_rank);
+    for (int d = 0; d < kv_lora_rank; ++d) all_columns[static_cast<std::size_t>(d)] = d;
+    for (const Index r : rows) {
+      ++a.rows;
+      a.elements += kv_lora_rank;
+      a.with_reference += kv_lora_rank - result(r).failing_elements;
+      if (!model_) {
+        int best = 0;
+        for (const Index other : copies_(r)) best = std::max(best, equal_elements(r, other));
+        a.with_alternative += best;
+        continue;
+      }
+      if (bound_to == nullptr || home->request.index != address(r).group) {
+        home = load_failed_request(launch_, address(r).group, all_columns);
+        bound_to = home.get();
+      }
+      Witness w = witness(home, r, all_columns);
+      w.failed_as_a_whole = true;  // elements are to be counted, whatever failed
+      int best = 0;
+      const auto count = [&](int variant) {
+        Fit fit;
+        model_->defect.matches(w, variant, false, &fit);
+        best = std::max(best, fit.fitting);
+      };
+      count(model_->variant);
+      for (int v = 0; v < model_->defect.variants(w) && best < kv_lora_rank; ++v)
+        if (v != model_->variant) count(v);
+      a.with_alternative += best;
+    }
+    return a;
+  }
+
  private:
+  struct Model {
+    Defect defect;
+    int variant = 0;
+  };
+
+  [[nodiscard]] int equal_elements(Index a, Index b) const {
+    const std::size_t size = launch_.row_bytes() / kv_lora_rank;
+    int equal = 0;
+    for (std::size_t d = 0; d < kv_lora_rank; ++d)
+      equal += std::memcmp(bytes(a).data() + d * size, bytes(b).data() + d * size, size) == 0 ? 1 : 0;
+    return equal;
+  }
+  [[nodiscard]] Witness witness(const std::shared_ptr<const FailedRequest>& home, Index r,
+                                const std::vector<int>& columns) const {
+    Witness w;
+    w.home = home;
+    w.in_launch = r;
+    w.row = r - home->request.first_row;
+    w.columns = columns;
+    for (const int d : columns) w.y.push_back(launch_.out(r, d));
+    if (launch_.has_lse()) w.lse = &launch_.lse[r];
+    w.failed_elements = result(r).used > 1;
+    w.failed_lse = result(r).lse_used > 1;
+    w.failed_as_a_whole = result(r).failed == Stage::row;
+    w.dots = home->keys * home->request.q.row(w.row).transpose();
+    return w;
+  }
+
   [[nodiscard]] std::span<const double> y(Index row) const {
     return {&launch_.out(row, 0), static_cast<std::size_t>(launch_.out.cols())};
   }
@@ -248,7 +322,7 @@ class Examination {
       if (text != defect.text) continue;
       return all_witnesses([&](const Witness& w) {
         for (int v = 0; v < defect.variants(w); ++v)
-          if (defect.matches(w, v, true)) return true;
+          if (defect.matches(w, v, true, nullptr)) return true;
         return false;
       });
     }
@@ -275,7 +349,7 @@ class Examination {
   }
 
   // Every failing row is, with its lse, the right row of position i & (q_len - 1).
-  std::optional<Diagnosis> masked_positions() const {
+  std::optional<Diagnosis> masked_positions() {
     std::string example;
     for (const Index r : finite_) {
       const int p = address(r).position, q_len = request_of(r).q_len, source = p & (q_len - 1);
@@ -287,40 +361,45 @@ class Examination {
         example = fmt::format("request {}: position {} holds the row of position {}, i & {} throughout",
                               address(r).request, p, source, q_len - 1);
     }
+    copies_ = [this](Index r) {
+      const int p = address(r).position, source = p & (request_of(r).q_len - 1);
+      return std::vector<Index>{r - Index{p - source} * launch_.problem.heads};
+    };
     return Diagnosis{"query rows identical", example};
   }
 
   // Only earlier positions: where all queries are equal, a row with the causal bound of a later one is that
   // row.
-  std::optional<Diagnosis> identical_positions() const {
-    const auto found = held_elsewhere(
-        [&](Index r) {
-          std::vector<Index> others;
-          others.reserve(static_cast<std::size_t>(address(r).position));
-          for (int p = 0; p < address(r).position; ++p)
-            others.push_back(r - Index{address(r).position - p} * launch_.problem.heads);
-          return others;
-        },
-        [&](Index r, Index other) {
-          return fmt::format("request {}: position {} holds the row of position {}{}", address(r).request,
-                             address(r).position, address(other).position, map_of(r));
-        });
+  std::optional<Diagnosis> identical_positions() {
+    const auto earlier = [this](Index r) {
+      std::vector<Index> others;
+      others.reserve(static_cast<std::size_t>(address(r).position));
+      for (int p = 0; p < address(r).position; ++p)
+        others.push_back(r - Index{address(r).position - p} * launch_.problem.heads);
+      return others;
+    };
+    const auto found = held_elsewhere(earlier, [&](Index r, Index other) {
+      return fmt::format("request {}: position {} holds the row of position {}{}", address(r).request,
+                         address(r).position, address(other).position, map_of(r));
+    });
     if (!found) return std::nullopt;
+    copies_ = earlier;
     return Diagnosis{"query rows identical", *found};
   }
 
-  std::optional<Diagnosis> identical_heads() const {
-    const auto found = held_elsewhere(
-        [&](Index r) {
-          std::vector<Index> others;
-          others.reserve(static_cast<std::size_t>(launch_.problem.heads));
-          for (int h = 0; h < launch_.problem.heads; ++h) others.push_back(r - address(r).head + h);
-          return others;
-        },
-        [&](Index r, Index other) {
-          return fmt::format("{}: holds the row of head {}", where(r), address(other).head);
-        });
+  std::optional<Diagnosis> identical_heads() {
+    const auto heads = [this](Index r) {
+      std::vector<Index> others;
+      others.reserve(static_cast<std::size_t>(launch_.problem.heads));
+      for (int h = 0; h < launch_.problem.heads; ++h)
+        if (h != address(r).head) others.push_back(r - address(r).head + h);
+      return others;
+    };
+    const auto found = held_elsewhere(heads, [&](Index r, Index other) {
+      return fmt::format("{}: holds the row of head {}", where(r), address(other).head);
+    });
     if (!found) return std::nullopt;
+    copies_ = heads;
     return Diagnosis{"heads identical", *found};
   }
 
@@ -363,20 +442,7 @@ class Examination {
         if (result(r).column >= 0) columns.insert(result(r).column);
       const std::vector<int> sampled(columns.begin(), columns.end());
       const auto home = load_failed_request(launch_, b, sampled);
-      for (const Index r : chosen) {
-        Witness w;
-        w.home = home;
-        w.in_launch = r;
-        w.row = r - home->request.first_row;
-        w.columns = sampled;
-        for (const int d : sampled) w.y.push_back(launch_.out(r, d));
-        if (launch_.has_lse()) w.lse = &launch_.lse[r];
-        w.failed_elements = result(r).used > 1;
-        w.failed_lse = result(r).lse_used > 1;
-        w.failed_as_a_whole = result(r).failed == Stage::row;
-        w.dots = home->keys * home->request.q.row(w.row).transpose();
-        witnesses_.push_back(std::move(w));
-      }
+      for (const Index r : chosen) witnesses_.push_back(witness(home, r, sampled));
     }
     call_bystanders();
   }
@@ -414,7 +480,7 @@ class Examination {
   }
 
   // An lse may be wrong for a reason of its own: a later round looks at the output alone.
-  std::optional<Diagnosis> imagined(bool with_lse) const {
+  std::optional<Diagnosis> imagined(bool with_lse) {
     if (with_lse && !launch_.has_lse()) return std::nullopt;
     const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(),
                                         [&](Index r) { return visible(r) == group_of(r).kv_len; });
@@ -423,9 +489,9 @@ class Examination {
       const auto explained = [&](const Witness& w) {
         if (!with_lse && !w.failed_elements && !w.failed_as_a_whole) return true;
         const int variants = defect.variants(w);
-        if (last >= 0 && last < variants && defect.matches(w, last, with_lse)) return true;
+        if (last >= 0 && last < variants && defect.matches(w, last, with_lse, nullptr)) return true;
         for (int v = 0; v < variants; ++v)
-          if (v != last && defect.matches(w, v, with_lse)) {
+          if (v != last && defect.matches(w, v, with_lse, nullptr)) {
             last = v;
             return true;
           }
@@ -436,6 +502,7 @@ class Examination {
             return defect.refuted_by(right, with_lse);
           }))
         continue;
+      model_ = Model{defect, last};
       Diagnosis d{defect.text, defect.detail(witnesses_.back(), last)};
       if (!with_lse && launch_.has_lse()) d.detail += "; the lse does not follow";
       return d;
@@ -717,6 +784,8 @@ class Examination {
   std::vector<RowAddress> address_;
   std::vector<Index> failing_, finite_, non_finite_;
   std::vector<Witness> witnesses_, bystanders_;
+  std::optional<Model> model_;                           ///< what the diagnosis rests on, one of the two:
+  std::function<std::vector<Index>(Index row)> copies_;  ///< rows whose bytes a failing one may hold
 };
 
 }  // namespace
@@ -724,6 +793,15 @@ class Examination {
 Diagnosis diagnose(const MlaLaunch& launch, const std::vector<RowResult>& rows, const Rules& rules,
                    const PrecisionProfile& profile) {
   return Examination(launch, rows, rules, profile).diagnose();
+}
+
+std::optional<Alternative> alternative(const MlaLaunch& launch, const std::vector<RowResult>& rows,
+                                       const Rules& rules, const PrecisionProfile& profile) {
+  Examination examination(launch, rows, rules, profile);
+  const Diagnosis diagnosis = examination.diagnose();
+  std::optional<Alternative> found = examination.alternative();
+  if (found) found->model = diagnosis.text;
+  return found;
 }
 
 }  // namespace attest::oracle

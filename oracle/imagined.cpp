@@ -112,10 +112,10 @@ class Catalogue {
            std::function<std::string(const Witness&, int)> detail, bool lse_follows = true) {
     defects_.push_back({text, std::move(variants),
                         [this_rules = rules_, &profile = profile_, build = std::move(build), lse_follows](
-                            const Witness& w, int variant, bool with_lse) {
+                            const Witness& w, int variant, bool with_lse, Fit* fit) {
                           const std::optional<Imagined> imagined = build(w, variant);
                           return imagined &&
-                                 explains(w, *imagined, this_rules, profile, with_lse && lse_follows);
+                                 explains(w, *imagined, this_rules, profile, with_lse && lse_follows, fit);
                         },
                         std::move(detail)});
   }
@@ -133,13 +133,13 @@ class Catalogue {
            return requests[static_cast<std::size_t>(w.home->request.group.request)].q_len;
          },
          [&launch = launch_, rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int p,
-                                                                                    bool with_lse) {
+                                                                                    bool with_lse, Fit* fit) {
            if (p == w.position() || w.visible() <= 0) return false;
            const Index row = w.in_launch + Index{p - w.position()} * w.home->request.heads;
            const Vector dots = w.home->keys.topRows(w.visible()) * launch.q_rows(row, 1).row(0).transpose();
            Imagined imagined = faithful(w, scales);
            imagined.dots = &dots;
-           return explains(w, imagined, rules, profile, with_lse);
+           return explains(w, imagined, rules, profile, with_lse, fit);
          },
          [](const Witness& w, int p) {
            return fmt::format("position {} of request {} was computed with the query of position {}",
@@ -293,7 +293,7 @@ class Catalogue {
     for (const OtherKeys& other : launch_.problem.keys->other_keys())
       defects_.push_back({other.text, count(1),
                           [rules = rules_, &profile = profile_, scales = scales_, rows = other.rows](
-                              const Witness& w, int, bool with_lse) {
+                              const Witness& w, int, bool with_lse, Fit* fit) {
                             const std::optional<Matrix> keys = rows(w.home->request.index, w.visible());
                             if (!keys) return false;
                             const Vector dots = *keys * w.home->request.q.row(w.row).transpose();
@@ -304,7 +304,7 @@ class Catalogue {
                             imagined.values = &values;
                             const Vector norms = row_norms(*keys);
                             imagined.key_norms = &norms;
-                            return explains(w, imagined, rules, profile, with_lse);
+                            return explains(w, imagined, rules, profile, with_lse, fit);
                           },
                           [detail = other.detail](const Witness&, int) { return detail; }});
   }
@@ -405,7 +405,7 @@ class Catalogue {
     // Slots that a kernel fills with zeros and forgets to mask: score 0, value 0.
     defects_.push_back({"zero-filled slots not masked", count(least_beyond),
                         [rules = rules_, &profile = profile_, scales = scales_](const Witness& w, int variant,
-                                                                                bool with_lse) {
+                                                                                bool with_lse, Fit* fit) {
                           const Index n = w.visible(), slots = variant + 1;
                           Vector dots = Vector::Zero(n + slots);
                           dots.head(n) = w.dots.head(n);
@@ -419,7 +419,7 @@ class Catalogue {
                           values = Matrix::Zero(n + slots, w.home->values.cols());
                           values.topRows(n) = w.home->values.topRows(n);
                           imagined.values = &values;
-                          return explains(w, imagined, rules, profile, with_lse);
+                          return explains(w, imagined, rules, profile, with_lse, fit);
                         },
                         [](const Witness&, int variant) { return fmt::format("{} slots", variant + 1); }});
   }
@@ -493,10 +493,12 @@ double imagined_lse(const Witness& w, const Imagined& imagined) {
 }
 
 bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, const PrecisionProfile& profile,
-              bool with_lse) {
+              bool with_lse, Fit* fit) {
   const Index n = imagined.visible;
   const double* lse = with_lse ? w.lse : nullptr;
   if (lse == nullptr && !w.failed_elements && !w.failed_as_a_whole) return false;  // it would prove nothing
+  if (n <= 0 && fit != nullptr)
+    *fit = {static_cast<int>(w.y.size()), static_cast<int>(std::count(w.y.begin(), w.y.end(), 0.0))};
   if (n <= 0)
     return std::all_of(w.y.begin(), w.y.end(), [](double y) { return y == 0; }) &&
            (lse == nullptr || std::isinf(*lse));
@@ -536,6 +538,8 @@ bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, co
   Rules here = rules;
   here.statistics = w.failed_as_a_whole;
   const RowResult result = compare_row(w.y, lse, a, bound, 0, here);
+  if (fit != nullptr && result.judged)
+    *fit = {static_cast<int>(w.y.size()), static_cast<int>(w.y.size()) - result.failing_elements};
   if (!result.judged || result.failed != Stage::none) return false;
   // An lse that did not fit and now does is evidence enough. Without it the imagined result must be nearer as
   // a whole, not only let the worst element in.

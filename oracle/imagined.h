@@ -65,15 +65,21 @@ Imagined faithful(const Witness& w, const reference::AttentionScales& scales);
 /// Natural-log lse of an imagined row.
 double imagined_lse(const Witness& w, const Imagined& imagined);
 
+/// How many of the sampled columns are as the imagined kernel would write them, each within its bound.
+struct Fit {
+  int columns = 0, fitting = 0;
+};
+
 /// Whether the row is what the imagined kernel would write. Without `with_lse` the lse may be anything.
+/// @param fit filled in unless the lse alone decided
 bool explains(const Witness& w, const Imagined& imagined, const Rules& rules, const PrecisionProfile& profile,
-              bool with_lse);
+              bool with_lse, Fit* fit = nullptr);
 
 /// A named family of defects: the i-th variant of it on a witness; nullopt when it does not apply there.
 struct Defect {
   const char* text;
   std::function<int(const Witness&)> variants;
-  std::function<bool(const Witness&, int variant, bool with_lse)> matches;
+  std::function<bool(const Witness&, int variant, bool with_lse, Fit* fit)> matches;
   std::function<std::string(const Witness&, int variant)> detail;
   /// For defects that would strike every row: whether this row, which is right, speaks against it. May be
   /// empty.

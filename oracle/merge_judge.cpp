@@ -410,6 +410,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
   }
   const MergeStates& p = launch.problem();
   std::vector<std::pair<int, int>> failing;
+  MismatchGrid grid("head");
   std::vector<std::pair<double, Element>> worst;
   bool telling = false, any_class = false, any_element = false;
   for (int token = 0; token < p.tokens; ++token)
@@ -423,6 +424,10 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
       verdict.elements_failed += v.failing + (v.lse_used > 1 ? 1 : 0);
       verdict.used_budget = std::max({verdict.used_budget, v.used, v.lse_used});
       telling = telling || v.telling;
+      const bool nan =
+          v.non_finite && std::any_of(y.begin(), y.end(), [](double x) { return std::isnan(x); });
+      grid.note(0, token, head,
+                nan ? std::numeric_limits<double>::quiet_NaN() : std::max(v.used, v.lse_used));
       if (!v.failed) continue;
       ++verdict.rows_failed;
       failing.emplace_back(token, head);
@@ -453,6 +458,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
   if (!failing.empty()) {
     verdict.kind = VerdictKind::fail;
     verdict.stage = any_class ? "class" : any_element ? "element" : "lse";
+    verdict.mismatch = grid.map();
     std::sort(worst.begin(), worst.end(), worse);
     if (worst.size() > most_elements) worst.resize(most_elements);
     for (auto& [ratio, element] : worst) verdict.worst.push_back(std::move(element));

@@ -23,6 +23,8 @@
 #include <cmath>
 #include <limits>
 
+#include "oracle/mismatch.h"
+
 namespace attest::oracle {
 namespace {
 
@@ -165,6 +167,17 @@ const char* name(Stage stage) {
       return "row";
   }
   return "";
+}
+
+double used_budget(const RowResult& result, std::span<const double> y, const double* lse) {
+  if (!result.judged) return Mismatch::not_checked;
+  double used = std::max(result.used, result.lse_used);
+  if (result.failed == Stage::row)
+    used = std::max(
+        {used, result.residual / result.residual_limit, std::abs(result.scale) / result.scale_limit});
+  const bool nan = (lse != nullptr && std::isnan(*lse)) ||
+                   std::any_of(y.begin(), y.end(), [](double v) { return std::isnan(v); });
+  return std::isinf(used) && nan ? std::numeric_limits<double>::quiet_NaN() : used;
 }
 
 RowResult compare_row(std::span<const double> y, const double* lse,

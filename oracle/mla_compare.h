@@ -49,6 +49,9 @@ struct RowResult {
   double scale = 0, scale_limit = 0;        ///< beta
 };
 
+/// What a mismatch map shows of a row: the largest of its ratios, whichever rule they are of.
+double used_budget(const RowResult& result, std::span<const double> y, const double* lse);
+
 /// @param y [C] one row of the result, @param lse its lse or nullptr
 /// @param attention,bound of the request, @param row in it
 RowResult compare_row(std::span<const double> y, const double* lse,

@@ -142,6 +142,7 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
   const PrecisionProfile judged_by = profile_for(profile, rules);
   std::vector<RowResult> rows(static_cast<std::size_t>(launch->out.rows()));
   WorstElements worst;
+  MismatchGrid grid("head");
   std::int64_t telling = 0, unclaimed = 0;
   Stage first_failed = Stage::none;
   for (int b = 0; b < static_cast<int>(launch->problem.groups.size()); ++b) {
@@ -155,6 +156,9 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
           compare_row({&launch->out(in_launch, 0), static_cast<std::size_t>(launch->out.cols())}, lse,
                       request.attention, bound, r, rules);
       rows[static_cast<std::size_t>(in_launch)] = result;
+      grid.note(request.group.request, request.position(r), request.head(r),
+                used_budget(result,
+                            {&launch->out(in_launch, 0), static_cast<std::size_t>(launch->out.cols())}, lse));
       if (!result.judged) {
         ++unclaimed;
         continue;
@@ -175,6 +179,7 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
   verdict.lane = rules.exact ? "exact" : "element";
   if (first_failed != Stage::none) {
     verdict.kind = VerdictKind::fail;
+    verdict.mismatch = grid.map();
     verdict.stage = name(first_failed);
     if (first_failed == Stage::row || first_failed == Stage::lse) verdict.lane = "row";
     for (const Candidate& candidate : worst.kept()) verdict.worst.push_back(candidate.element);
@@ -199,6 +204,31 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
     verdict.detail = fmt::format("largest used budget at {} ({})", where(worst.kept().front().element),
                                  worst.kept().front().element.term);
   return verdict;
+}
+
+std::optional<Alternative> alternative_mla(const cases::Case& c, const cases::Inputs& inputs,
+                                           const cases::Outputs& outputs, const PrecisionProfile& profile) {
+  std::string why;
+  const std::optional<MlaLaunch> launch = open_launch(c, inputs, outputs, profile, why);
+  if (!launch) return std::nullopt;
+  const Rules rules = rules_for(*launch);
+  const PrecisionProfile judged_by = profile_for(profile, rules);
+  std::vector<RowResult> rows(static_cast<std::size_t>(launch->out.rows()));
+  bool failed = false;
+  for (int b = 0; b < static_cast<int>(launch->problem.groups.size()); ++b) {
+    if (launch->problem.groups[static_cast<std::size_t>(b)].q_len == 0) continue;
+    const MlaRequest request = load_request(*launch, b);
+    const MlaBound bound = bound_mla(request.for_bound(launch->scales), judged_by);
+    for (Index r = 0; r < request.rows(); ++r) {
+      const Index in_launch = request.first_row + r;
+      RowResult& result = rows[static_cast<std::size_t>(in_launch)];
+      result = compare_row({&launch->out(in_launch, 0), static_cast<std::size_t>(launch->out.cols())},
+                           launch->has_lse() ? &launch->lse[in_launch] : nullptr, request.attention, bound, r,
+                           rules);
+      failed = failed || result.failed != Stage::none;
+    }
+  }
+  return failed ? alternative(*launch, rows, rules, judged_by) : std::nullopt;
 }
 
 }  // namespace attest::oracle

@@ -423,6 +423,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
   }
   const MlaPrefill& p = launch.problem();
   std::vector<Address> failing;
+  MismatchGrid grid("head");
   std::vector<std::pair<double, Element>> worst;
   bool telling = false;
   Stage first_failed = Stage::none;
@@ -436,6 +437,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
         const double* lse = launch.lse(row);
         const RowResult result =
             compare_row(launch.result(row), lse, h.attention, bound, position, launch.rules());
+        grid.note(r, position, head, used_budget(result, launch.result(row), lse));
         if (!result.judged) continue;
         verdict.elements_checked += v_columns + (lse != nullptr ? 1 : 0);
         verdict.elements_failed += result.failing_elements + (result.lse_used > 1 ? 1 : 0);
@@ -471,6 +473,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
   verdict.lane = launch.rules().exact ? "exact" : "element";
   if (!failing.empty()) {
     verdict.kind = VerdictKind::fail;
+    verdict.mismatch = grid.map();
     verdict.stage = name(first_failed);
     if (first_failed == Stage::row || first_failed == Stage::lse) verdict.lane = "row";
     std::sort(worst.begin(), worst.end(), worse);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "oracle/mismatch.h"
+
 namespace attest::oracle {
 
 /// No kind silently becomes another.
@@ -40,6 +42,7 @@ struct Verdict {
   std::string lane;        ///< the lane that decided: "exact", "element", "row"
   std::int64_t elements_checked = 0, elements_failed = 0, rows_failed = 0;
   std::vector<Element> worst;  ///< at most 10, worst first
+  Mismatch mismatch;           ///< of a wrong result; empty where the op has no grid, and for what passes
 };
 
 /// The stable identity of a failure: "mla_decode/<kernel>/fail/result/query rows identical".

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -47,6 +48,7 @@ struct Complaint {
   std::string diagnosis, detail;
   Element element;
   std::int64_t failed = 0;
+  MismatchGrid grid{"entry"};
 };
 
 Element element_at(const StepView& v, std::size_t row, std::int64_t position, std::int32_t expected,
@@ -59,6 +61,11 @@ Element element_at(const StepView& v, std::size_t row, std::int64_t position, st
   e.got = got;
   e.term = "exact integer";
   return e;
+}
+
+void note(MismatchGrid& grid, const StepView& v, std::size_t row, std::size_t entry, bool right) {
+  grid.note(static_cast<int>(row), static_cast<int>(v.number), static_cast<int>(entry),
+            right ? 0 : std::numeric_limits<double>::infinity());
 }
 
 /// An indptr as the contract wants it: its last value up to the end.
@@ -100,7 +107,10 @@ std::optional<Complaint> check_offsets(const StepView& v, bool queries) {
   complaint.detail = fmt::format("step {}: {}[{}] is {}, expected {}", v.number,
                                  queries ? "qo_indptr" : "kv_indptr", i, got[i], expected[i]);
   complaint.element = element_at(v, i == 0 ? 0 : i - 1, at, expected[i], got[i]);
-  for (std::size_t k = 0; k < got.size(); ++k) complaint.failed += expected[k] != got[k] ? 1 : 0;
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    complaint.failed += expected[k] != got[k] ? 1 : 0;
+    note(complaint.grid, v, 0, k, expected[k] == got[k]);
+  }
   return complaint;
 }
 
@@ -119,7 +129,10 @@ std::optional<Complaint> check_last_page_len(const StepView& v) {
   complaint.detail =
       fmt::format("step {}: last_page_len[{}] is {}; a page is one token", v.number, i, got[i]);
   complaint.element = element_at(v, i, 0, 1, got[i]);
-  for (const std::int32_t value : got) complaint.failed += value != 1 ? 1 : 0;
+  for (std::size_t k = 0; k < got.size(); ++k) {
+    complaint.failed += got[k] != 1 ? 1 : 0;
+    note(complaint.grid, v, k, 0, got[k] == 1);
+  }
   return complaint;
 }
 
@@ -146,8 +159,9 @@ bool behind_another_batch(const StepView& v, const std::vector<Difference>& diff
   return false;
 }
 
-Complaint complain(const StepView& v, const char* list, const std::vector<Difference>& differences,
-                   std::string diagnosis) {
+/// @param entries of each row's list
+Complaint complain(const StepView& v, const char* list, const std::vector<std::size_t>& entries,
+                   const std::vector<Difference>& differences, std::string diagnosis) {
   const Difference& d = differences.front();
   Complaint complaint;
   complaint.diagnosis = std::move(diagnosis);
@@ -155,6 +169,9 @@ Complaint complain(const StepView& v, const char* list, const std::vector<Differ
                                  v.number, d.row, d.entry, list, d.got, d.expected, differences.size());
   complaint.element = element_at(v, d.row, static_cast<std::int64_t>(d.entry), d.expected, d.got);
   complaint.failed = std::ssize(differences);
+  for (std::size_t r = 0; r < entries.size(); ++r)
+    for (std::size_t i = 0; i < entries[r]; ++i) note(complaint.grid, v, r, i, true);
+  for (const Difference& wrong : differences) note(complaint.grid, v, wrong.row, wrong.entry, false);
   return complaint;
 }
 
@@ -162,8 +179,10 @@ std::optional<Complaint> check_blocks(const StepView& v) {
   const int ratio = v.problem.manager_block / v.problem.kernel_block;
   const std::size_t width = static_cast<std::size_t>(v.inputs.table_width) * static_cast<std::size_t>(ratio);
   std::vector<Difference> differences;
+  std::vector<std::size_t> entries;
   for (std::size_t r = 0; r < v.rows(); ++r) {
     const Ints& expected = v.expected.kernel_blocks[r];
+    entries.push_back(expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const std::int32_t got = v.got.kernel_block_table[r * width + i];
       if (got != expected[i]) differences.push_back({r, i, expected[i], got});
@@ -174,7 +193,7 @@ std::optional<Complaint> check_blocks(const StepView& v) {
     const int part = static_cast<int>(d.entry) % ratio;
     return d.got == (d.expected - part) / ratio + part;
   });
-  return complain(v, "kernel_block_table", differences,
+  return complain(v, "kernel_block_table", entries, differences,
                   unscaled ? "manager block used as kernel block"
                   : behind_another_batch(v, differences, v.problem.kernel_block)
                       ? "lengths of another batch of the sequence"
@@ -183,7 +202,9 @@ std::optional<Complaint> check_blocks(const StepView& v) {
 
 std::optional<Complaint> check_slots(const StepView& v) {
   std::vector<Difference> differences;
+  std::vector<std::size_t> lengths;
   for (std::size_t r = 0; r < v.rows(); ++r) {
+    lengths.push_back(static_cast<std::size_t>(v.length(r)));
     const auto first = static_cast<std::size_t>(v.expected.kv_indptr[r]);
     for (std::size_t t = 0; t < static_cast<std::size_t>(v.length(r)); ++t)
       if (v.got.kv_indices[first + t] != v.expected.kv_indices[first + t])
@@ -200,7 +221,7 @@ std::optional<Complaint> check_slots(const StepView& v) {
                          });
     const bool minus_one =
         std::all_of(differences.begin(), differences.end(), [](const Difference& d) { return d.got == -1; });
-    return complain(v, "kv_indices", differences,
+    return complain(v, "kv_indices", lengths, differences,
                     entries                                   ? "entries of the block table taken for slots"
                     : behind_another_batch(v, differences, 1) ? "lengths of another batch of the sequence"
                     : minus_one                               ? "live entries are -1"
@@ -209,7 +230,7 @@ std::optional<Complaint> check_slots(const StepView& v) {
   for (std::size_t i = v.expected.kv_indices.size(); i < v.got.kv_indices.size(); ++i)
     if (v.got.kv_indices[i] != -1) differences.push_back({v.rows(), i, -1, v.got.kv_indices[i]});
   if (differences.empty()) return std::nullopt;
-  return complain(v, "kv_indices", differences, "tail of the index list is not -1");
+  return complain(v, "kv_indices", lengths, differences, "tail of the index list is not -1");
 }
 
 /// What must hold of right lists whoever computed them, so that a mistake of the reference does not pass
@@ -285,6 +306,7 @@ Verdict judge_block_table_expand(const cases::Case& c, const cases::Inputs& inpu
     if (complaint) {
       verdict.kind = VerdictKind::fail;
       verdict.stage = "exact";
+      verdict.mismatch = complaint->grid.map();
       verdict.diagnosis = std::move(complaint->diagnosis);
       verdict.detail = std::move(complaint->detail);
       verdict.elements_failed = complaint->failed;

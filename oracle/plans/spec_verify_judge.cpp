@@ -33,6 +33,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -313,6 +314,11 @@ Verdict failure(const Launch& launch, const std::vector<std::size_t>& failed) {
   verdict.elements_failed = std::ssize(failed);
   const std::size_t r = failed.front();
   verdict.diagnosis = diagnose(launch, failed);
+  MismatchGrid grid("row");
+  for (std::size_t i = 0; i < launch.requests(); ++i) grid.note(static_cast<int>(i), 0, 0, 0);
+  for (const std::size_t i : failed)
+    grid.note(static_cast<int>(i), 0, 0, std::numeric_limits<double>::infinity());
+  verdict.mismatch = grid.map();
   const RequestView v(launch.problem, launch.inputs, r);
   std::vector<std::int32_t> out(at(launch.problem.max_spec_len) + 1), nodes(at(launch.problem.max_spec_len));
   reference_row(v, launch.problem.tree, out, nodes);

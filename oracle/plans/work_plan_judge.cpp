@@ -320,12 +320,16 @@ Verdict judge_work_plan(const cases::Case& c, const cases::Inputs& inputs, const
     }
 
     std::vector<int> failed;
+    MismatchGrid grid("row");
     for (std::size_t r = 0; r + 1 < step.qo_indptr.size(); ++r) {
       const RowBound bound = row_bound(step.kv_indptr[r + 1] - step.kv_indptr[r], p.slots);
       for (int row = step.qo_indptr[r]; row < step.qo_indptr[r + 1]; ++row) {
         const RowSum sum = row_sum(step, step.kv_indptr[r], key_bound(p, step, static_cast<int>(r), row));
-        if (!row_is(got->results, row, sum, bound)) failed.push_back(row);
-        if (sum.weight > 0 && row_is(got->results, row, sum, bound))
+        const bool right = row_is(got->results, row, sum, bound);
+        grid.note(static_cast<int>(r), row - step.qo_indptr[r], 0,
+                  right ? 0 : std::numeric_limits<double>::infinity());
+        if (!right) failed.push_back(row);
+        if (sum.weight > 0 && right)
           verdict.used_budget =
               std::max(verdict.used_budget,
                        std::abs(double{got->results.lse[at(row)]} - std::log(sum.weight)) / bound.lse);
@@ -337,6 +341,7 @@ Verdict judge_work_plan(const cases::Case& c, const cases::Inputs& inputs, const
     verdict.kind = VerdictKind::fail;
     verdict.stage = "element";
     verdict.lane = "element";
+    verdict.mismatch = grid.map();
     verdict.rows_failed = std::ssize(failed);
     verdict.diagnosis = result_diagnosis(plan, p, step, got->results, failed);
     verdict.detail =

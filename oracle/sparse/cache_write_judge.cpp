@@ -8,6 +8,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -266,6 +267,28 @@ std::string diagnose(const CacheWrite& p, const std::vector<Wrong>& wrong, std::
   return stray > 0 ? "values and bytes outside of the slots wrong" : "values wrong";
 }
 
+/// Tokens by columns: the latent part, the rope part, the scales.
+Mismatch mismatch(const CacheWrite& p, const CacheWriteInputs& in, const std::vector<Wrong>& wrong) {
+  constexpr int rope_columns = 64;
+  const bool indexer = p.layout == CacheLayout::indexer;
+  const int latent = indexer ? reference::indexer_width : reference::latent_columns;
+  const int rope = indexer ? 0 : rope_columns;
+  const int scales = indexer ? 1 : p.layout == CacheLayout::ds_mla ? latent / reference::ds_group : 0;
+  std::vector<std::string> names;
+  for (int i = 0; i < latent; ++i) names.push_back(std::to_string(i));
+  for (int i = 0; i < rope; ++i) names.push_back(fmt::format("r{}", i));
+  for (int i = 0; i < scales; ++i) names.push_back(fmt::format("s{}", i));
+  MismatchGrid grid("column");
+  for (std::size_t token = 0; token < in.slot_mapping.size(); ++token)
+    for (int column = 0; column < latent + rope + scales; ++column)
+      grid.note(0, static_cast<int>(token), column, in.slot_mapping[token] < 0 ? Mismatch::not_checked : 0);
+  for (const Wrong& w : wrong) {
+    const int first = w.part == Part::values ? 0 : w.part == Part::rope ? latent : latent + rope;
+    grid.note(0, static_cast<int>(w.token), first + w.column, std::numeric_limits<double>::infinity());
+  }
+  return grid.map(names);
+}
+
 }  // namespace
 
 Verdict judge_cache_write(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs) {
@@ -319,6 +342,7 @@ Verdict judge_cache_write(const cases::Case& c, const cases::Inputs& inputs, con
   verdict.stage = "exact";
   verdict.used_budget = 2;
   verdict.diagnosis = diagnose(p, wrong, untouched, stray, skipped, judge.fp8());
+  verdict.mismatch = mismatch(p, in, wrong);
   if (!wrong.empty()) {
     static constexpr std::array part_names = {"values", "scale", "rope"};
     const Wrong& w = wrong.front();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,6 +72,7 @@ Verdict judge_index_remap(const cases::Case& c, const cases::Inputs& inputs, con
   const auto invalid = p.invalid == cases::InvalidEntry::minus_one ? reference::InvalidSlot::minus_one
                                                                    : reference::InvalidSlot::zero;
   std::vector<Wrong> wrong;
+  MismatchGrid grid("entry");
   std::int64_t telling = 0;
   for (std::size_t row = 0; row < in.request_of_row.size(); ++row) {
     const auto begin = static_cast<std::size_t>(in.slot_indptr[row]);
@@ -81,6 +83,8 @@ Verdict judge_index_remap(const cases::Case& c, const cases::Inputs& inputs, con
       const std::int32_t expected =
           reference::global_slot(position, table_of(in, in.request_of_row[row]), p.page_size, invalid);
       telling += expected > 0 ? 1 : 0;
+      grid.note(in.request_of_row[row], static_cast<int>(row), static_cast<int>(at - begin),
+                slots[at] == expected ? 0 : std::numeric_limits<double>::infinity());
       if (slots[at] != expected)
         wrong.push_back({row, at - begin, position, expected, slots[at], before[at]});
     }
@@ -98,6 +102,7 @@ Verdict judge_index_remap(const cases::Case& c, const cases::Inputs& inputs, con
   }
   verdict.kind = VerdictKind::fail;
   verdict.stage = "exact";
+  verdict.mismatch = grid.map();
   verdict.used_budget = 2;
   verdict.diagnosis = diagnose(p, in, wrong);
   const Wrong& first = wrong.front();

@@ -212,6 +212,7 @@ Verdict judge_indexer_logits(const cases::Case& c, const cases::Inputs& inputs,
 
   const Launch launch(p, in);
   std::map<std::string, std::int64_t> times;
+  MismatchGrid grid("column");
   std::string first;
   std::int64_t telling = 0;
   for (std::size_t row = 0; row < rows; ++row) {
@@ -248,6 +249,8 @@ Verdict judge_indexer_logits(const cases::Case& c, const cases::Inputs& inputs,
         if (ratio <= 1) verdict.used_budget = std::max(verdict.used_budget, ratio);
       }
       ++verdict.elements_checked;
+      grid.note(launch.request(row), static_cast<int>(row), column,
+                inside && std::isnan(y) ? std::numeric_limits<double>::quiet_NaN() : ratio);
       if (ratio > 1 && ratio > worst_ratio) {
         worst_ratio = ratio;
         worst = {.request = launch.request(row),
@@ -290,6 +293,7 @@ Verdict judge_indexer_logits(const cases::Case& c, const cases::Inputs& inputs,
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     verdict.kind = VerdictKind::fail;
     verdict.stage = verdict.lane;
+    verdict.mismatch = grid.map();
     verdict.used_budget = 2;
     verdict.diagnosis = most->first;
     verdict.detail = fmt::format("{} of {} rows fail; first at {}", verdict.rows_failed, rows, first);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -141,12 +142,14 @@ Verdict judge_topk(const cases::Case& c, const cases::Inputs& inputs, const case
 
   RowJudge judge(p, in);
   std::map<std::string, std::int64_t> times;
+  MismatchGrid grid("list");
   std::map<std::string, std::string> example;
   std::int64_t telling = 0;
   for (std::size_t row = 0; row < rows; ++row) {
     const std::span<const std::int32_t> got = std::span(positions).subspan(row * k, k);
     telling += in.row_end[row] > in.row_begin[row] ? 1 : 0;
     const Finding f = judge.judge(row, got, std::span(before).subspan(row * k, k));
+    grid.note(0, static_cast<int>(row), 0, f.diagnosis.empty() ? 0 : std::numeric_limits<double>::infinity());
     if (f.diagnosis.empty()) continue;
     ++verdict.rows_failed;
     ++verdict.elements_failed;
@@ -175,6 +178,7 @@ Verdict judge_topk(const cases::Case& c, const cases::Inputs& inputs, const case
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   verdict.kind = VerdictKind::fail;
   verdict.stage = "exact";
+  verdict.mismatch = grid.map();
   verdict.used_budget = 2;
   verdict.diagnosis = most->first;
   verdict.detail =
