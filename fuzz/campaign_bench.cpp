@@ -3,10 +3,13 @@
 // Cases per second end to end, and where a case's time goes: materialise, simulate, judge (reference, bound,
 // compare). The share columns are percentages of the whole case.
 //
-//   small            2 requests of kv_len 100, 16 heads, q_len 1: the size most findings shrink to on the way
-//   down kv4096           1 request of kv_len 4096, 16 heads generated/<op>   the first 64 cases of campaign
-//   seed 1 for each op that has a kernel of ours: what a nightly
-//                    run is made of
+//   small            2 requests of kv_len 100, 16 heads, q_len 1
+//
+//   kv4096           1 request of kv_len 4096, 16 heads
+//
+//   generated/<op>   the first 64 cases of campaign seed 1, for each op that has a kernel of ours
+//
+// The first is the size that most findings pass through as they shrink, the last what a night is made of.
 #include <benchmark/benchmark.h>
 
 #include <stdexcept>

@@ -29,6 +29,11 @@
 
 namespace attest::cases {
 
+/// op "dense_switch".
+///
+///   {"op": "dense_switch",
+///    "shape": {"heads": 4, "page_size": 16, "topk": 32, "previous_kv_lens": [52, 32],
+///              "requests": [{"q_len": 1, "kv_len": 52}, {"q_len": 6, "kv_len": 32}]}, ...}
 struct DenseSwitch {
   static constexpr const char* op = "dense_switch";
 

@@ -56,6 +56,11 @@ enum class HoleValue : std::uint8_t {
 };
 
 /// op "mla_sparse": absorbed MLA attention of each query token over its list of cache rows.
+///
+///   {"op": "mla_sparse",
+///    "shape": {"heads": 16, "page_size": 64, "topk": 64, "list": "random", "list_length": "ragged",
+///              "holes": "front", "hole_value": "any", "requests": [{"q_len": 3, "kv_len": 300}]},
+///    "formats": {"kv": "fp8_e4m3fnuz", "kv_layout": "ds"}, ...}
 struct MlaSparse {
   static constexpr const char* op = "mla_sparse";
 
