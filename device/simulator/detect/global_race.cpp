@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// What is remembered. Inputs are by far most of the traffic and are only read, so a page of memory starts
-// with readers alone and gets writers when something is written to it. A reader is 12 bytes per dword: the
-// last one, or "several workgroups". An input page costs three times its size, an output page seven times.
+// What is remembered. Inputs are by far most of the traffic: they are only read, mostly once, a row of a
+// cache by one wave, and nobody ever asks about them. So a page of memory starts with a list of the ranges
+// that were read, in order. When the list is full, or something is written to the page, it is played back
+// into a reader per dword (12 bytes: the last one, or "several workgroups"), as if it had been there from the
+// beginning; a page that is written to gets writers as well. A page that is only listed costs half its size,
+// one with readers three times, one with writers seven times.
 #include "device/simulator/detect/global_race.h"
 
 #include <fmt/format.h>
@@ -44,9 +47,54 @@ struct Writer {
   bool atomic = false;
 };
 
+/// Remembers a reader of a dword.
+void note_reader(Reader& r, const Reader& now) {
+  if (r.group == nobody || (r.group == now.group && r.epoch != now.epoch)) {
+    r = now;
+  } else if (r.group != now.group) {
+    r.group = several;
+  } else if ((r.who ^ now.who) >> 24 != 0) {
+    r.who |= 0xffu << 24;
+  }
+}
+
+/// Dwords [first, first + count) of a page were read.
+struct ReadRange {
+  Reader by;
+  std::uint16_t first = 0, count = 0;
+};
+
 struct Page {
-  std::array<Reader, page_dwords> readers;
-  std::vector<Writer> writers;  ///< [page_dwords] or empty
+  static constexpr std::size_t most_listed = 32;
+
+  void list(const Reader& by, std::size_t first, std::size_t count) {
+    if (listed != 0) {
+      ReadRange& last = ranges[listed - 1];
+      if (last.first + last.count == static_cast<int>(first) && last.by.group == by.group &&
+          last.by.who == by.who && last.by.epoch == by.epoch) {
+        last.count = static_cast<std::uint16_t>(last.count + count);
+        return;
+      }
+    }
+    if (listed == most_listed) {
+      play_back();
+      for (std::size_t k = first; k < first + count; ++k) note_reader(readers[k], by);
+      return;
+    }
+    ranges[listed++] = {by, static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(count)};
+  }
+  void play_back() {
+    if (!readers.empty()) return;
+    readers.resize(page_dwords);
+    for (std::size_t n = 0; n < listed; ++n)
+      for (std::size_t k = ranges[n].first; k < std::size_t{ranges[n].first} + ranges[n].count; ++k)
+        note_reader(readers[k], ranges[n].by);
+  }
+
+  std::size_t listed = 0;
+  std::array<ReadRange, most_listed> ranges;
+  std::vector<Reader> readers;  ///< [page_dwords], or empty: what is listed
+  std::vector<Writer> writers;  ///< [page_dwords] or empty; never without readers
 };
 
 constexpr std::uint32_t pack(std::uint32_t wave, std::uint32_t index) {
@@ -177,13 +225,20 @@ class Group final : public Observer {
         address += in_page;
         continue;
       }
-      if (!use.write && page->writers.empty() && (address | in_page) % 4 == 0) {
-        Reader* reader = &page->readers[address % page_bytes / 4];
-        for (std::uint64_t k = 0; k < in_page; k += 4) read(*reader++, who);
+      if (!use.write && page->writers.empty()) {
+        const std::size_t first = address % page_bytes / 4, behind = (address % page_bytes + in_page + 3) / 4;
+        const Reader by{me_, who, epoch_};
+        if (page->readers.empty())
+          page->list(by, first, behind - first);
+        else
+          for (std::size_t k = first; k < behind; ++k) note_reader(page->readers[k], by);
         address += in_page;
         continue;
       }
-      if (use.write && page->writers.empty()) page->writers.resize(page_dwords);
+      if (use.write && page->writers.empty()) {
+        page->play_back();
+        page->writers.resize(page_dwords);
+      }
       for (const std::uint64_t end = address + in_page; address < end;) {
         const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(4 - address % 4, end - address));
         const std::size_t dword = address % page_bytes / 4;
@@ -193,19 +248,9 @@ class Group final : public Observer {
         if (use.write)
           write(step, use, *page, dword, who);
         else
-          read(page->readers[dword], who);
+          note_reader(page->readers[dword], {me_, who, epoch_});
         address += part;
       }
-    }
-  }
-
-  void read(Reader& r, std::uint32_t who) const {
-    if (r.group == nobody || (r.group == me_ && r.epoch != epoch_)) {
-      r = {me_, who, epoch_};
-    } else if (r.group != me_) {
-      r.group = several;
-    } else if ((r.who ^ who) >> 24 != 0) {
-      r.who |= 0xffu << 24;
     }
   }
 
