@@ -65,6 +65,10 @@ struct Api {
   const char* (*sim_findings)() =
       nullptr;  ///< JSON, of the launches since the last call; "" without detectors
   void (*sim_mark_unwritten)(void* pointer, std::size_t bytes) = nullptr;
+  void (*sim_follow)(const char* name, std::size_t offset, std::size_t bytes, std::uint32_t before,
+                     std::uint32_t window) = nullptr;
+  int (*sim_follow_again)() = nullptr;
+  const char* (*sim_followed)() = nullptr;  ///< JSON
 
   [[nodiscard]] bool is_simulator() const { return sim_last_report != nullptr; }
 };

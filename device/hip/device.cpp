@@ -175,6 +175,22 @@ Observations HipDevice::take_observations() {
   return read_findings(api_.sim_findings());
 }
 
+std::string HipDevice::follow(const BufferBytes& bytes, std::uint32_t window,
+                              const std::function<void()>& run) {
+  if (api_.sim_follow == nullptr || api_.sim_follow_again == nullptr || api_.sim_followed == nullptr)
+    throw DeviceError(
+        fmt::format("{}: only the simulator sees how a value comes about, use --device sim", kind_));
+  make_current();
+  const auto stop = [this](const char* name) { api_.sim_follow(name, 0, 0, 0, 0); };
+  const std::unique_ptr<const char, decltype(stop)> asked("", stop);
+  api_.sim_follow(bytes.buffer.c_str(), bytes.offset, bytes.bytes, bytes.before, window);
+  do {
+    run();
+    make_current();
+  } while (api_.sim_follow_again() != 0);
+  return api_.sim_followed();
+}
+
 void HipDevice::make_current() {
   check(api_, api_.set_device(ordinal_), "hipSetDevice");
 }

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -47,6 +48,13 @@ LaunchReport read_fault_report(const std::string& json, const std::string& error
 /// that.
 Observations read_findings(const std::string& json);
 
+/// Bytes of a buffer, by the name under which it was allocated.
+struct BufferBytes {
+  std::string buffer;
+  std::uint64_t offset = 0, bytes = 1;
+  std::uint32_t before = 0xffffffff;  ///< stores of this launch and later ones do not count; launches from 0
+};
+
 class HipDevice final : public Device {
  public:
   /// Throws DeviceUnavailable: HIP does not start, there is no device, or no such ordinal.
@@ -61,6 +69,11 @@ class HipDevice final : public Device {
   void choose_schedule(const std::string& word) override;
   Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
+
+  /// How the bytes come about in the launches of `run`, which is called several times and has to launch the
+  /// same each time: the simulator's answer, JSON (hip_api/simulator.h, attest_sim_followed). @param window
+  /// instructions around the store to list. Throws DeviceError on a device that cannot tell.
+  std::string follow(const BufferBytes& bytes, std::uint32_t window, const std::function<void()>& run);
 
   /// `label` names the memory in messages.
   void* allocate(std::size_t bytes, const std::string& label);

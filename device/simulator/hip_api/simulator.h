@@ -41,6 +41,35 @@ int attest_sim_set_detectors(const char* list);
 /// detector is chosen. Valid until the next call.
 const char* attest_sim_findings();
 
+/// Asks how bytes [offset, offset + bytes) of the buffer of that name (attest_sim_name_range) come about in
+/// the launches that follow, numbered from 0: which store before launch `before` wrote them last, and what
+/// the value was made of (detect/provenance.h). `window` instructions of that wave around the store are
+/// listed besides. Costs nothing until it is asked. name "": no more. Choose schedule and detectors before:
+/// choosing them ends it.
+void attest_sim_follow(const char* name, std::size_t offset, std::size_t bytes, std::uint32_t before,
+                       std::uint32_t window);
+
+/// The launches have been run. 1: run the very same ones again, allocated and filled as before, and call
+/// again; 0: attest_sim_followed() has the answer.
+int attest_sim_follow_again();
+
+/// The answer as JSON:
+///   {"buffer", "offset", "bytes", "times_written", "found",                         only these when not
+///   found
+///    "producer": {"kernel", "launch", "workgroup": [x, y, z], "wave", "lane", "number"},
+///    "chain": [LINK, ...],    latest first: the store, then what its value was made of (detect/slice.h),
+///    every
+///                             instruction of the program once; at most 200 of "links"
+///    "executions", "recorded", "cut",       contributing, looked at; cut: something older was forgotten
+///    "reads": [{"buffer", "offset", "bytes", "role": "value" | "address", "stored_in": [launch, ...]}, ...],
+///                             memory that went into it; stored_in: by kernels, absent: by the host only
+///    "loads": [{"pc", "disassembly"}, ...], that read it
+///    "window": [LINK, ...]}                 in order of execution, when asked for
+///   LINK: {"pc", "disassembly", "wave", "lane", "number", "exec", "register", "value": bits or null,
+///          "times", "role", "memory": {"buffer", "offset"}, "sources": [{"register", "value"}, ...]}
+/// Valid until the next call.
+const char* attest_sim_followed();
+
 /// Says that [pointer, pointer + bytes) holds nothing a kernel may rely on, whatever was copied there:
 /// reading it before a kernel has written it counts as uninitialised. hipMalloc leaves memory like that.
 void attest_sim_mark_unwritten(void* pointer, std::size_t bytes);
