@@ -208,7 +208,9 @@ __device__ void attend(Shared& shared, const char* q_row, const Keys& keys, int 
   fetch(begin);
   for (int tile = begin; tile < end; tile += tile_tokens) {
     stage();
+#if !defined(ATTEST_FAULT_BARRIER_MISSING)
     __syncthreads();
+#endif
     if (tile + tile_tokens < end) fetch(tile + tile_tokens);
 
     f32x4 partial = {};

@@ -28,3 +28,7 @@ attest_fault(inf_first_tile OP mla_decode OBJECT mla_decode
 attest_fault(offset_32bit OP mla_decode OBJECT mla_decode
   IMITATES https://github.com/ROCm/aiter/issues/2768
   WHAT "32-bit byte offset into the KV pool: wraps at 4 GiB")
+# Right in the plain order of waves; another order, or the detector lds-race, shows it.
+attest_fault(barrier_missing OP mla_decode OBJECT mla_decode
+  IMITATES https://github.com/deepseek-ai/DeepGEMM/issues/392
+  WHAT "no barrier between staging a tile in LDS and its use: a race that the order of waves decides")
