@@ -257,6 +257,7 @@ Verdict judge_dense_switch(const cases::Case& c, const cases::Inputs& inputs, co
   rules.empty = profile.empty;
 
   std::vector<Failing> failing;
+  MismatchGrid grid("head");
   Stage first_failed = Stage::none;
   bool telling = false, finite = true;
   for (std::size_t token = 0; token < forms.tokens(); ++token) {
@@ -274,6 +275,8 @@ Verdict judge_dense_switch(const cases::Case& c, const cases::Inputs& inputs, co
       const Index row = static_cast<Index>(token) * p.heads + head;
       const RowResult result = compare_row({&out(row, 0), static_cast<std::size_t>(out.cols())}, nullptr,
                                            expected->attention[h], expected->bound[h], 0, rules);
+      grid.note(forms.request_of(token), forms.position_of(token), head,
+                used_budget(result, {&out(row, 0), static_cast<std::size_t>(out.cols())}, nullptr));
       if (!result.judged) continue;
       verdict.elements_checked += out.cols();
       verdict.elements_failed += result.failing_elements;
@@ -303,6 +306,7 @@ Verdict judge_dense_switch(const cases::Case& c, const cases::Inputs& inputs, co
 
   verdict.kind = VerdictKind::fail;
   verdict.stage = name(first_failed);
+  verdict.mismatch = grid.map();
   const auto right_for = [&](const std::function<std::optional<ExpectedRows>(std::size_t)>& otherwise) {
     return explained(failing, out, p.heads, rules, otherwise);
   };

@@ -4,7 +4,8 @@
 //
 //   op                              row                          column
 //   mla_decode, verify_attention,
-//   mla_prefill                     (request, query position)    head
+//   mla_sparse, mla_prefill,
+//   dense_switch                    (request, query position)    head
 //   merge_states                    token                        head
 //   indexer_logits                  (request, row)               column of the logits
 //   topk                            row                          the list as a whole
