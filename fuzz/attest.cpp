@@ -128,6 +128,30 @@ bit. A case file runs on attest/<op> or the kernels named.
 
 Exit codes: 0 passed; 1 failed, as recorded or not; 2 a bad option or file; 3 nothing was really tested;
 4 attest failed.)");
+  footer(
+      "explain",
+      R"(Runs the case as attest replay does and says, in this order: what it asks for, what is wrong, which
+model of a defect gives the same result and how many elements agree with it, the worst elements with what their
+rows see of the cache, and a map of the result. Of a crash, a timeout or a hazard: the fault, piece by piece.
+
+  attest explain night/failures/bbece4e040767dfa.json
+  attest explain 7:1234 --kernel attest/mla_decode+qlen_mask --json
+
+Exit codes: as attest replay.)");
+  footer(
+      "trace",
+      R"(Finds the store that wrote the element last and follows its value backwards through the registers and
+the LDS of the workgroup (device/simulator/detect/slice.h says how exactly): every instruction that
+contributed, at its latest execution, with the bits it produced, then the memory that was read, for the value
+itself and for where to look, with pages and slots. What an earlier launch of the case left in a buffer is
+followed there. The case is run several times; every run is the same.
+
+  attest trace night/failures/bbece4e040767dfa.json
+  attest trace case.json --element 0,2,5,17 --window 40
+  attest trace case.json --buffer partial_out --offset 4096
+
+Exit codes: 0 answered, be it that nothing ever wrote the element; 2 a bad option or file, or no wrong element
+to begin from; 4 attest failed.)");
   footer("shrink", R"(  attest shrink case.json --kernel attest/mla_decode --out small.json
 
 Exit codes: 0 done; 2 a bad option or file; 3 the case does not fail; 4 attest failed.)");
@@ -302,6 +326,52 @@ int run(int argc, char** argv) {
   add_device_options(*replay_verb, common);
   add_worker_option(*replay_verb, common);
 
+  const auto add_subject = [&](CLI::App& verb, SubjectOptions& subject) {
+    verb.add_option("case", subject.file, "Case file, failure file, or SEED:NUMBER")->required();
+    verb.add_option("--kernel", subject.kernel, "Kernel [the failure file's, else attest/<op>]");
+    verb.add_flag("--original", subject.original,
+                  "Of a failure file: the case as found, not the minimised one");
+    add_schedule_option(verb, subject.schedule, "the failure file's, else plain");
+  };
+
+  ExplainOptions explain;
+  CLI::App* explain_verb = app.add_subcommand(
+      "explain", "Say what is wrong with a result: where, by how much, and what it is instead");
+  add_subject(*explain_verb, explain.subject);
+  add_detect_option(*explain_verb, explain.subject.detectors, "the failure file's, else none");
+  explain_verb->add_option("--deadline", explain.deadline_seconds, "Seconds the case may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  explain_verb->add_flag("--json", common.json, "Print all of it as JSON on stdout");
+  add_device_options(*explain_verb, common);
+
+  TraceOptions trace;
+  CLI::App* trace_verb = app.add_subcommand(
+      "trace", "On the simulator: the instructions and loads that a wrong value was made by");
+  add_subject(*trace_verb, trace.subject);
+  CLI::Option* trace_element =
+      trace_verb
+          ->add_option("--element", trace.element,
+                       "REQUEST,POSITION,HEAD,COLUMN; column -1 is the lse [the worst element]")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  trace_verb->add_option("--buffer", trace.buffer, "A device buffer by its name, instead of an element")
+      ->excludes(trace_element);
+  trace_verb->add_option("--offset", trace.offset, "Its first byte that is traced")->capture_default_str();
+  trace_verb->add_option("--bytes", trace.bytes, "How many")->capture_default_str()->check(CLI::Range(1, 64));
+  trace_verb
+      ->add_option("--window", trace.window, "List as many instructions of the wave around the store as well")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 100000));
+  trace_verb->add_option("--lines", trace.lines, "About as many lines of the rest")
+      ->capture_default_str()
+      ->check(CLI::Range(10, 100000));
+  trace_verb->add_option("--deadline", trace.deadline_seconds, "Seconds the case may take")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  trace_verb->add_flag("--json", common.json, "Print all of it as JSON on stdout");
+  add_device_options(*trace_verb, common);
+
   ShrinkOptions shrink;
   CLI::App* shrink_verb = app.add_subcommand("shrink", "Make a failing case small, keeping its signature");
   shrink_verb->add_option("case", shrink.file, "Case file, failure file, or SEED:NUMBER")->required();
@@ -416,6 +486,8 @@ int run(int argc, char** argv) {
   if (merge_verb->parsed()) return verb_merge(common, merge);
   if (report_verb->parsed()) return verb_report(common, report);
   if (replay_verb->parsed()) return verb_replay(common, replay);
+  if (explain_verb->parsed()) return verb_explain(common, explain);
+  if (trace_verb->parsed()) return verb_trace(common, trace);
   if (shrink_verb->parsed()) return verb_shrink(common, shrink);
   if (export_verb->parsed()) return verb_export(common, exported);
   if (capture_verb->parsed()) return verb_capture(common, capture);

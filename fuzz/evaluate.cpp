@@ -127,6 +127,18 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   result.run_seconds += seconds_since(start);
 }
 
+/// What the judge thought of a result that is now a hazard.
+std::string said_of_result(const oracle::Verdict& verdict) {
+  switch (verdict.kind) {
+    case oracle::VerdictKind::fail:
+      return "the result is wrong: " + verdict.diagnosis;
+    case oracle::VerdictKind::mistrusted:
+      return "the result proves nothing: " + verdict.detail;
+    default:
+      return "the result is right all the same";
+  }
+}
+
 /// What the detectors saw, and what it makes of the verdict.
 void weigh(Evaluation& result) {
   using oracle::VerdictKind;
@@ -142,10 +154,7 @@ void weigh(Evaluation& result) {
       case VerdictKind::pass:
       case VerdictKind::mistrusted:
       case VerdictKind::fail:
-        verdict.detail =
-            fmt::format("{}; {}", hard->line,
-                        verdict.kind == VerdictKind::fail ? "the result is wrong: " + verdict.diagnosis
-                                                          : "the result is right all the same");
+        verdict.detail = fmt::format("{}; {}", hard->line, said_of_result(verdict));
         verdict.kind = VerdictKind::hazard;
         verdict.stage = hard->detector;
         verdict.diagnosis = hard->signature;

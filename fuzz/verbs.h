@@ -18,6 +18,7 @@
 //   8  all skipped: cases, and not one was really tested
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,31 @@ struct ReplayOptions {
   std::uint64_t deadline_seconds = 600;
 };
 int verb_replay(const Common& common, const ReplayOptions& options);
+
+/// One case on one kernel.
+struct SubjectOptions {
+  std::string file;                 ///< case file, failure file, or SEED:NUMBER
+  std::string kernel;               ///< empty = as for replay
+  bool original = false;            ///< of a failure file: the case as found instead of the minimised one
+  std::string detectors, schedule;  ///< empty = as for replay
+};
+
+struct ExplainOptions {
+  SubjectOptions subject;
+  std::uint64_t deadline_seconds = 600;
+};
+int verb_explain(const Common& common, const ExplainOptions& options);
+
+struct TraceOptions {
+  SubjectOptions subject;
+  std::vector<int> element;  ///< request, position, head, column (-1: the lse); empty = the worst one
+  std::string buffer;        ///< instead: bytes [offset, offset + bytes) of this buffer
+  std::uint64_t offset = 0, bytes = 4;
+  std::uint32_t window = 0;  ///< instructions around the store to list
+  std::size_t lines = 60;    ///< about as many, besides those of the window
+  std::uint64_t deadline_seconds = 600;
+};
+int verb_trace(const Common& common, const TraceOptions& options);
 
 struct ShrinkOptions {
   std::string file;    ///< case file, failure file, or SEED:NUMBER

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cases/inputs.h"
+#include "device/hip/device.h"
+#include "fuzz/explain/buffer_place.h"
+#include "fuzz/explain/origin.h"
+#include "fuzz/explain/subject.h"
+#include "fuzz/record.h"
+#include "fuzz/usage_error.h"
+#include "fuzz/verbs.h"
+
+namespace attest::fuzz {
+namespace {
+
+using device::hip::BufferBytes;
+constexpr std::size_t most_generations = 3, most_parents = 2;
+
+/// What is to be traced: bytes, and the words for them.
+struct Target {
+  BufferBytes bytes;
+  std::string words;
+  std::optional<ElementPlace> element;
+};
+
+std::string name_of(const ElementPlace& e) {
+  return fmt::format("request {}, position {}, head {}, {}", e.request, e.position, e.head,
+                     e.column < 0 ? "lse" : fmt::format("column {}", e.column));
+}
+
+Target target_of(const TraceOptions& options, const Subject& s, const cases::Inputs& inputs,
+                 const Common& common) {
+  if (!options.buffer.empty())
+    return {
+        {options.buffer, options.offset, options.bytes},
+        fmt::format("{} bytes {} to {}", options.buffer, options.offset, options.offset + options.bytes - 1),
+        std::nullopt};
+  std::string words;
+  ElementPlace place;
+  if (!options.element.empty()) {
+    if (options.element.size() != 4)
+      throw UsageError("--element takes REQUEST,POSITION,HEAD,COLUMN; column -1 is the lse");
+    place = {options.element[0], options.element[1], options.element[2], options.element[3]};
+    words = name_of(place);
+  } else {
+    const Evaluation e = evaluate_isolated(s, common, options.deadline_seconds);
+    if (e.verdict.worst.empty())
+      throw UsageError(fmt::format(
+          "{}: the verdict is {}, with no wrong element to begin from{}; name one with "
+          "--element REQUEST,POSITION,HEAD,COLUMN",
+          s.word, oracle::name(e.verdict.kind),
+          e.verdict.kind == oracle::VerdictKind::crash || e.verdict.kind == oracle::VerdictKind::timeout
+              ? " (attest explain shows the fault)"
+              : ""));
+    const oracle::Element& worst = e.verdict.worst.front();
+    place = {worst.request, worst.position, worst.head, worst.column};
+    words = fmt::format("{}: {:.9g}, expected {:.9g} within {:.3g}", name_of(place), worst.got,
+                        worst.expected, worst.bound);
+  }
+  const auto bytes = bytes_of_element(s.c, inputs, place);
+  if (!bytes)
+    throw UsageError(
+        fmt::format("results of {} are not found by coordinates; name bytes with --buffer NAME --offset N",
+                    cases::op_name(s.c.problem)));
+  return {*bytes, std::move(words), place};
+}
+
+class Tracer {
+ public:
+  Tracer(const Subject& s, const cases::Inputs& inputs, std::uint32_t window)
+      : s_(s), inputs_(inputs), window_(window), device_(device::open_device("sim", 0)) {
+    device_->choose_schedule(s.schedule);
+  }
+
+  Json ask(const BufferBytes& bytes) {
+    const std::string text = device::hip::hip_device(*device_).follow(bytes, window_, [&] {
+      const device::Outcome outcome = s_.kernel->run(*device_, s_.c, inputs_);
+      fault_ = outcome.status == device::Status::ok ? "" : outcome.diagnosis + ": " + outcome.detail;
+    });
+    Json answer = Json::parse(text);
+    if (answer.at("found").get<bool>()) answer["terms"] = reads_in_contract_terms(s_.c, inputs_, answer);
+    return answer;
+  }
+
+  /// Of the last run; empty when all its launches ended.
+  [[nodiscard]] const std::string& fault() const { return fault_; }
+
+  /// The answer, and those about what an earlier launch left for it.
+  std::vector<Json> ask_back(const BufferBytes& bytes) {
+    std::vector<Json> answers{ask(bytes)};
+    for (std::size_t k = 0; k < answers.size() && answers.size() < most_generations; ++k) {
+      if (!answers[k].at("found").get<bool>()) continue;
+      const auto launch = answers[k].at("producer").at("launch").get<std::uint32_t>();
+      std::size_t parents = 0;
+      const Json reads = answers[k].at("reads");
+      for (const Json& read : reads) {
+        if (read.at("role") != "value" || !read.contains("stored_in") || parents == most_parents) continue;
+        if (read.at("stored_in").front().get<std::uint32_t>() >= launch) continue;
+        ++parents;
+        const BufferBytes from{read.at("buffer").get<std::string>(), read.at("offset").get<std::uint64_t>(),
+                               std::min<std::uint64_t>(4, read.at("bytes").get<std::uint64_t>()), launch};
+        answers.push_back(ask(from));
+      }
+    }
+    return answers;
+  }
+
+ private:
+  const Subject& s_;
+  const cases::Inputs& inputs_;
+  std::uint32_t window_;
+  std::unique_ptr<device::Device> device_;
+  std::string fault_;
+};
+
+}  // namespace
+
+int verb_trace(const Common& common, const TraceOptions& options) {
+  if (common.device != "sim")
+    throw UsageError("only the simulator sees how a value comes about; use --device sim");
+  const Subject s = select_subject(options.subject, common);
+  if (const auto why = s.kernel->refuses(s.c))
+    throw UsageError(fmt::format("{}: {} does not take it: {}", s.word, s.kernel->name(), *why));
+  const cases::Inputs inputs = cases::materialise(s.c);
+  Target target = target_of(options, s, inputs, common);
+  Tracer tracer(s, inputs, options.window);
+  std::vector<Json> answers = tracer.ask_back(target.bytes);
+  std::string remark;
+  if (!answers.front().at("found").get<bool>() && target.element && s.kernel->contract() == "aiter") {
+    if (const auto partial = bytes_of_partial(s.c, inputs, *target.element, 0)) {
+      remark = "the host merges the splits of this kernel; this is the element of split 0";
+      answers = tracer.ask_back(*partial);
+    }
+  }
+
+  if (!tracer.fault().empty())
+    remark += fmt::format("{}the kernel did not end, {}", remark.empty() ? "" : "; ", tracer.fault());
+
+  if (common.json) {
+    Json json = {{"schema", record_schema},   {"word", s.word},       {"kernel", s.kernel->name()},
+                 {"id", cases::case_id(s.c)}, {"case", to_json(s.c)}, {"target", target.words},
+                 {"answers", answers}};
+    if (!remark.empty()) json["remark"] = remark;
+    std::cout << json.dump(2) << "\n";
+    return exit_ok;
+  }
+  fmt::print("trace  {}  {}\n  {}\n", s.kernel->name(), s.word, target.words);
+  if (!remark.empty()) fmt::print("  {}\n", remark);
+  std::size_t left = options.lines;
+  for (std::size_t k = 0; k < answers.size(); ++k) {
+    const Json& answer = answers[k];
+    if (!answer.at("found").get<bool>()) {
+      fmt::print("  {} bytes {} to {}: never written by any launch\n", answer.at("buffer").get<std::string>(),
+                 answer.at("offset").get<std::uint64_t>(),
+                 answer.at("offset").get<std::uint64_t>() + answer.at("bytes").get<std::uint64_t>() - 1);
+      continue;
+    }
+    const std::size_t share = left / (answers.size() - k);
+    left -= share;
+    for (const std::string& line : origin_lines(s.c, inputs, answer, share)) fmt::print("  {}\n", line);
+  }
+  return exit_ok;
+}
+
+}  // namespace attest::fuzz
