@@ -14,6 +14,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace attest::fuzz::exchange {
 namespace {
@@ -208,8 +210,9 @@ Safetensors parse_safetensors(std::span<const std::byte> file) {
     else
       tensors.push_back(parse_tensor(key, value));
   }
-  std::stable_sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.second.begin, a.second.end) < std::pair(b.second.begin, b.second.end);
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.begin, a.second.end, a.first.name) <
+           std::tie(b.second.begin, b.second.end, b.first.name);
   });
   std::uint64_t reached = 0;
   for (auto& [view, range] : tensors) {
@@ -272,10 +275,9 @@ void write_safetensors(const std::string& path, const Metadata& metadata,
                        const std::vector<TensorSource>& tensors) {
   std::vector<const TensorSource*> order;
   order.reserve(tensors.size());
-  for (const TensorSource& t : tensors) order.push_back(&t);
-  std::stable_sort(order.begin(), order.end(), [](const TensorSource* a, const TensorSource* b) {
-    return element_bytes(a->dtype) > element_bytes(b->dtype);
-  });
+  for (const std::size_t bytes : {8U, 4U, 2U, 1U})
+    for (const TensorSource& t : tensors)
+      if (element_bytes(t.dtype) == bytes) order.push_back(&t);
   Json header = Json::object();
   if (!metadata.empty()) header[metadata_key] = metadata;
   std::uint64_t end = 0;
