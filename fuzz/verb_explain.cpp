@@ -191,8 +191,8 @@ int verb_explain(const Common& common, const ExplainOptions& options) {
   print_hazards(e.observed);
   if (!signature.empty()) fmt::print("\nsignature  {}\n", signature);
   if (!v.mismatch.empty())
-    fmt::print("trace      attest trace {}{}\n", s.word,
-               s.signature.empty() ? " --kernel " + s.kernel->name() : "");
+    fmt::print("trace      attest trace {}{}{}\n", s.word, options.subject.original ? " --original" : "",
+               options.subject.kernel.empty() ? "" : " --kernel " + s.kernel->name());
   return exit_code(v);
 }
 

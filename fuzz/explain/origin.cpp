@@ -88,6 +88,7 @@ std::vector<std::string> origin_lines(const cases::Case& c, const cases::Inputs&
 
   const Reads reads = reads_of(answer);
   std::vector<std::string> read_lines;
+  constexpr std::size_t least_of_values = 6;  // what it was made of says more than where that was looked up
   const std::size_t per_buffer = std::max<std::size_t>(2, most / 3 / std::max<std::size_t>(1, reads.size()));
   for (const auto* role : {"value", "where to look"})
     for (const auto& [key, ranges] : reads) {
@@ -95,7 +96,9 @@ std::vector<std::string> origin_lines(const cases::Case& c, const cases::Inputs&
       std::uint64_t bytes = 0;
       for (const BufferRange& range : ranges) bytes += range.bytes;
       read_lines.push_back(fmt::format("read from {} ({}): {} bytes", key.second, key.first, bytes));
-      for (const std::string& line : describe_ranges(c, inputs, key.second, ranges, per_buffer))
+      const std::size_t most_here =
+          key.first == "value" && ranges.size() > 1 ? std::max(per_buffer, least_of_values) : per_buffer;
+      for (const std::string& line : describe_ranges(c, inputs, key.second, ranges, most_here))
         read_lines.push_back("  " + line);
     }
 
@@ -103,7 +106,13 @@ std::vector<std::string> origin_lines(const cases::Case& c, const cases::Inputs&
   const std::size_t rest = lines.size() + read_lines.size();
   const std::size_t room = most > rest + 8 ? most - rest : 8;
   std::vector<const Json*> shown, loads;
-  for (const Json& link : chain) (reads_memory(link, answer) ? loads : shown).push_back(&link);
+  const auto also_a_value = [&](const Json& link) {
+    return link.at("role") == "address" && std::any_of(chain.begin(), chain.end(), [&](const Json& other) {
+             return other.at("role") == "value" && other.at("pc") == link.at("pc");
+           });
+  };
+  for (const Json& link : chain)
+    if (!also_a_value(link)) (reads_memory(link, answer) ? loads : shown).push_back(&link);
   const std::size_t loads_shown = std::min(loads.size(), room / 3);
   const std::size_t others = std::min(shown.size(), room - loads_shown);
   for (std::size_t k = 0; k < others; ++k) lines.push_back(link_line(c, inputs, *shown[k]));
