@@ -115,8 +115,15 @@ reported as far as it can be read, and the page says so.
 
   attest report night/joined                        writes night/joined/report.html
   attest report night/joined --json                 the numbers, and no page
+  attest report last/joined night/joined            what became worse; writes night/joined/comparison.html
 
-Exit codes: 0 written; 2 a bad option, file or folder.)");
+Two runs are compared by their findings, by the verdicts of the cases that are in both, and by the used budgets
+of what passes: case by case where the cases are the same, by distribution where the seeds differ. A kernel
+has drifted when it lost more accuracy than reordering its sums would cost, and not by chance (one false alarm
+in a thousand comparisons; fuzz/report/drift.h derives the rule). Speed is shown and decides nothing.
+
+Exit codes: 0 written, and nothing became worse; of two runs, 1 a new finding, a worse verdict, drift, or a
+kernel that is no more tested; 2 a bad option, file or folder, or runs without a kernel in common.)");
   footer(
       "replay",
       R"(A failure file runs on the kernel it was found with and says whether the recorded failure came back, bit for
@@ -304,8 +311,9 @@ int run(int argc, char** argv) {
   report_verb->add_option("folder", report.folders, "Run folder; or two, the earlier one first, to compare")
       ->required()
       ->expected(1, 2);
-  report_verb->add_option("-o,--out", report.out,
-                          "File for the page [report.html in the run folder; none with --json]");
+  report_verb->add_option(
+      "-o,--out", report.out,
+      "File for the page [report.html, or comparison.html, in the (later) run folder; none with --json]");
   report_verb->add_flag("--json", common.json, "Print the numbers of the page as JSON on stdout");
 
   ReplayOptions replay;

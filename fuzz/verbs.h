@@ -159,7 +159,7 @@ int verb_merge(const Common& common, const MergeOptions& options);
 
 struct ReportOptions {
   std::vector<std::string> folders;  ///< one run, or two to compare
-  std::string out;                   ///< HTML file; empty = report.html in the (second) run folder
+  std::string out;  ///< HTML file; empty = report.html or comparison.html in the last of them
 };
 int verb_report(const Common& common, const ReportOptions& options);
 
