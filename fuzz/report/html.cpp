@@ -63,7 +63,7 @@ std::string short_number(double value, int digits) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   const double size = std::fabs(value);
   if (value == 0) return "0";
-  if (size >= 1000 && size < 1e5) {
+  if (size < 1e5 && (size >= 1000 || size >= std::pow(10.0, digits))) {
     const std::string whole = grouped(static_cast<std::uint64_t>(std::llround(size)));
     return value < 0 ? "-" + whole : whole;
   }

@@ -174,10 +174,11 @@ Html facts(const RunNumbers& run, const FindingNumbers& f) {
   all += f.source == "fresh" ? html(", first in case {}", f.number)
                              : html(", first in {} ({})", f.from_file, f.source);
   if (f.confirmed || f.runs > 1) all += html("; repeats <b>{} of {}</b>", f.same, f.runs);
-  if (const Json used = f.verdict.value("used_budget", Json()); used.is_number() && used.get<double>() > 1)
+  const Json used = f.verdict.value("used_budget", Json());
+  if (used.is_number() && used.get<double>() > 1 && f.verdict.value("lane", Json()) != "exact")
     all += html("; error up to <b>{} times</b> the bound", short_number(used.get<double>()));
-  if (f.verdict.value("rows_failed", Json(0)) != 0)
-    all += html("; {} of {} elements", f.verdict.value("elements_failed", Json(0)).dump(),
+  if (f.verdict.value("elements_failed", Json(0)) != 0)
+    all += html("; {} of {} elements wrong", f.verdict.value("elements_failed", Json(0)).dump(),
                 f.verdict.value("elements_checked", Json(0)).dump());
   all += html(". ");
   if (f.minimal)
@@ -211,10 +212,29 @@ Html finding_card(const RunNumbers& run, const FindingNumbers& f, std::size_t nu
   const Html title =
       html(R"(<h3>{}{}</h3><p class="where"><code>{}</code></p>)", badge(f.kind), f.diagnosis, f.kernel);
   if (number < most_findings_open)
-    return html(R"(<article class="finding" data-kind="{}">{}{}</article>)", f.kind, title, body);
+    return html(R"(<article class="finding" id="f{}" data-kind="{}">{}{}</article>)", number, f.kind, title,
+                body);
   return html(
-      R"(<article class="finding" data-kind="{}">{}<details><summary>{}</summary>{}</details></article>)",
-      f.kind, title, counted(f.count, "case"), body);
+      R"(<article class="finding" id="f{}" data-kind="{}">{}<details><summary>{}</summary>{}</details></article>)",
+      number, f.kind, title, counted(f.count, "case"), body);
+}
+
+/// The findings at a glance, when they are too many to be seen at once.
+Html contents(const RunNumbers& run) {
+  constexpr std::size_t few = 3;
+  if (run.findings.size() <= few) return {};
+  Html rows;
+  for (std::size_t i = 0; i < std::min(run.findings.size(), most_findings_whole); ++i) {
+    const FindingNumbers& f = run.findings[i];
+    rows += html(
+        R"(<tr><td>{}</td><td><a href="#f{}">{}</a></td><td><code>{}</code></td><td class="num">{}</td></tr>)",
+        badge(f.kind), i, f.diagnosis.empty() ? f.signature : f.diagnosis, f.kernel, grouped(f.count));
+  }
+  const Html all =
+      table(html(R"(<th></th><th>diagnosis</th><th>kernel</th><th class="num">cases</th>)"), rows);
+  constexpr std::size_t many = 20;
+  return run.findings.size() <= many ? all
+                                     : html("<details><summary>All at a glance</summary>{}</details>", all);
 }
 
 Html findings(const RunNumbers& run) {
@@ -223,6 +243,7 @@ Html findings(const RunNumbers& run) {
     all = html("<p>None{}.</p>",
                run.excused > 0 ? "; " + counted(run.excused, "failure was", "failures were") + " known" : "");
   std::size_t map_bytes = most_map_bytes, number = 0;
+  all += contents(run);
   Html rest;
   for (const FindingNumbers& f : run.findings) {
     if (number < most_findings_whole)
@@ -291,27 +312,38 @@ Html kernels(const RunNumbers& run) {
 
 Html accuracy(const RunNumbers& run) {
   Html charts;
+  std::vector<std::string> exact;
   std::size_t shown = 0, left_out = 0;
   for (const std::size_t i : run.worst_first())
     for (const auto& [lane, histogram] : run.kernels[i].budgets) {
-      if (shown++ >= most_histograms) {
+      if (shown >= most_histograms) {
         ++left_out;
         continue;
       }
       const double worst = histogram.quantile_within(1);
-      charts += html(
-          R"(<figure><figcaption><b>{}</b> {}<br><span>{}, median {}, worst within the limit {}{}</span></figcaption>{}</figure>)",
-          run.kernels[i].name, lane, counted(histogram.total(), "case"),
-          short_number(histogram.quantile_within(0.5)), std::isnan(worst) ? "none" : short_number(worst),
-          histogram.beyond() > 0 ? ", " + grouped(histogram.beyond()) + " beyond" : "",
-          histogram_chart(histogram));
+      if (lane == "exact" && !(worst > 0)) {
+        exact.push_back(fmt::format("{} ({})", run.kernels[i].name, counted(histogram.total(), "case")));
+        continue;
+      }
+      ++shown;
+      const std::string within =
+          std::isnan(worst) ? "none within the limit"
+                            : fmt::format("median {}, worst within the limit {}",
+                                          short_number(histogram.quantile_within(0.5)), short_number(worst));
+      charts += html(R"(<figure><figcaption><b>{}</b> {}<br><span>{}, {}{}</span></figcaption>{}</figure>)",
+                     run.kernels[i].name, lane, counted(histogram.total(), "case"), within,
+                     histogram.beyond() > 0 ? ", " + grouped(histogram.beyond()) + " beyond" : "",
+                     histogram_chart(histogram));
     }
-  if (charts.text.empty()) return {};
+  if (charts.text.empty() && exact.empty()) return {};
   Html all = html(
       R"(<p class="note">Used budget of a case: its largest error, as a multiple of the bound derived for that element. )"
       R"(Logarithmic; above 1 fails. By kernel, and by the lane of the oracle that decided.</p><div class="charts">{}</div>)",
       charts);
   if (left_out > 0) all += html("<p>{} more are in attest report --json.</p>", left_out);
+  if (!exact.empty())
+    all += html(R"(<p class="note">Compared bit for bit, without a budget: {}.</p>)",
+                fmt::format("{}", fmt::join(exact, ", ")));
   return section("accuracy", "Used budget", all);
 }
 

@@ -193,7 +193,7 @@ class Reader {
       ++run_.excuses[event.at("excuse").get<std::string>()];
     } else if (event.contains("signature")) {
       ++by_signature_[event.at("signature").get<std::string>()];
-      last_failure_ = {item, verdict, of_case};
+      last_failure_ = {item, name, verdict, of_case};
     }
     if (evaluation.contains("observed")) take_fidelity(evaluation.at("observed"));
     run_.cases.push_back(std::move(c));
@@ -235,6 +235,7 @@ class Reader {
     f.number = member(event, "number", std::uint64_t{0});
     f.from_file = member(event, "file", std::string());
     if (last_failure_.item == item_of(event)) {
+      if (f.kernel.empty()) f.kernel = last_failure_.kernel;
       set_verdict(f, last_failure_.verdict);
       f.original = f.minimised = last_failure_.of_case;
     }
@@ -376,6 +377,7 @@ class Reader {
 
   struct Failure {
     std::uint64_t item = ~std::uint64_t{0};
+    std::string kernel;
     Json verdict, of_case;
   };
   RunNumbers run_;
