@@ -129,7 +129,7 @@ TEST_CASE("every verb's help has examples and exit codes, and completion knows e
   const std::string script = run_attest("completion bash").out;
   write_file(folder.path + "/completion", script);
   CHECK(std::system(("bash -n " + folder.path + "/completion").c_str()) == 0);
-  for (const char* verb : {"fuzz", "gate", "merge", "replay", "shrink", "explain", "trace"}) {
+  for (const char* verb : {"fuzz", "gate", "merge", "replay", "report", "shrink", "explain", "trace"}) {
     const std::string help = run_attest(std::string(verb) + " --help").out;
     CHECK(help.find("Exit codes:") != std::string::npos);
     CHECK(help.find("  attest " + std::string(verb)) != std::string::npos);

@@ -8,7 +8,9 @@
 #include <random>
 
 #include "fuzz/report/tests/written_run.h"
+#include "fuzz/run_folder.h"
 #include "fuzz/usage_error.h"
+#include "fuzz/verbs.h"
 
 namespace {
 
@@ -213,4 +215,29 @@ TEST_CASE("a kernel that is no more tested is worse, and no kernel in common is 
   run.end();
   const RunNumbers elsewhere = read_run(other.path);
   CHECK_THROWS_AS(compare(t.before, elsewhere), UsageError);
+}
+
+TEST_CASE("exit codes of attest report") {
+  const TemporaryFolder folder;
+  const std::string a = folder.path + "/a", b = folder.path + "/b";
+  std::vector<double> worse(40, 0.05);
+  for (std::size_t i = 0; i < 15; ++i) worse[i] = 0.2;
+  write_passes(a, std::vector<double>(40, 0.05));
+  write_passes(b, worse);
+  const auto report = [&](std::vector<std::string> folders, const std::string& out = "") {
+    return verb_report(Common{}, ReportOptions{std::move(folders), out});
+  };
+  CHECK(report({a}) == exit_ok);
+  CHECK(std::filesystem::exists(a + "/report.html"));
+  CHECK(report({a, a}) == exit_ok);
+  CHECK(report({a, b}) == exit_verdict);
+  CHECK(std::filesystem::exists(b + "/comparison.html"));
+  CHECK(report({b, a}) == exit_ok);
+  CHECK_THROWS_AS(report({a}, folder.path + "/none/page.html"), UsageError);
+  try {
+    report({folder.path});
+    FAIL("no error");
+  } catch (const RunFolderError& error) {
+    CHECK(error.exit_code == exit_usage);
+  }
 }
