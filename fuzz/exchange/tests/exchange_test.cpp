@@ -374,3 +374,20 @@ TEST_CASE("a dump becomes the call's own bytes and a batch; what contradicts its
   refused(run_attest("capture " + folder.file("blind") + " --small " + folder.file("y")), "needs a kernel");
   refused(run_attest("capture " + folder.file("case.json")), "its header claims");
 }
+
+TEST_CASE(
+    "the help of the exchange's verbs has examples and exit codes, and completion knows their options") {
+  const std::string script = run_attest("completion bash").out;
+  for (const char* verb : {"export", "check", "capture"}) {
+    const std::string help = run_attest(std::string(verb) + " --help").out;
+    INFO(help);
+    CHECK(help.find("Exit codes:") != std::string::npos);
+    CHECK(help.find("  attest " + std::string(verb)) != std::string::npos);
+    CHECK(script.find("    " + std::string(verb) + ") words=") != std::string::npos);
+  }
+  for (const char* verb : {"fuzz", "replay", "shrink", "capture"}) {
+    const auto at = script.find("    " + std::string(verb) + ") words=");
+    REQUIRE(at != std::string::npos);
+    CHECK(script.substr(at, script.find(";;", at) - at).find(" --worker ") != std::string::npos);
+  }
+}

@@ -7,7 +7,7 @@
 --fault NAME plants a defect, to see what attest says of it:
     drop_last_key   the last key of every row is not seen
     large_q         the same, where some |q| is above 64: data that attest does not make by itself
-    crash, hang, exit, nonsense, nan, wrong_shape, missing_lse, exception
+    crash, killed, hang, bloat, exit, nonsense, nan, wrong_shape, missing_lse, exception
 """
 
 import argparse
@@ -61,6 +61,11 @@ def attend(call, fault):
 def run(call, fault):
     if fault == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if fault == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if fault == "bloat":
+        held = bytearray(b"x" * 2**30)
+        time.sleep(3600 + len(held))
     if fault == "exit":
         os._exit(3)
     if fault == "hang":
