@@ -24,8 +24,9 @@ Headline headline(const Comparison& c) {
   h.mood = what.empty() ? Headline::Mood::good : Headline::Mood::bad;
   for (const std::string& part : what) h.words += (h.words.empty() ? "" : ", ") + part;
   if (what.empty()) h.words = "No drift, no new finding";
-  h.below = html("<p>{} compared, {} of them the same in both runs{}.</p>",
-                 counted(c.kernels.size(), "kernel"), counted(c.same_cases, "case"),
+  if (h.words.front() == 'a') h.words.front() = 'A';
+  h.below = html("<p>{} compared, {} the same in both runs{}.</p>", counted(c.kernels.size(), "kernel"),
+                 counted(c.same_cases, "case"),
                  c.same_cases == 0 ? ": other seeds, so distributions are compared" : "");
   return h;
 }
