@@ -178,9 +178,10 @@ TEST_CASE("Indexer, top-k, remap and attention in a row: ties do not matter, one
     const std::vector<std::int32_t> best =
         reference::top_k({logits.logits.data(), static_cast<std::size_t>(n)}, k);
     std::vector<std::int32_t> other(static_cast<std::size_t>(n));
-    std::iota(other.rbegin(), other.rend(), 0);
-    std::stable_sort(other.begin(), other.end(), [&](std::int32_t a, std::int32_t b) {
-      return static_cast<float>(logits.logits[a]) > static_cast<float>(logits.logits[b]);
+    std::iota(other.begin(), other.end(), 0);
+    std::sort(other.begin(), other.end(), [&](std::int32_t a, std::int32_t b) {
+      const float x = static_cast<float>(logits.logits[a]), y = static_cast<float>(logits.logits[b]);
+      return x != y ? x > y : a > b;
     });
     other.resize(k);
     std::vector<double> errors(static_cast<std::size_t>(n));
