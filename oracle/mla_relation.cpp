@@ -161,19 +161,21 @@ std::function<std::int64_t(std::int64_t)> rotate_pages(cases::SparseBytes& pool,
   };
 }
 
-/// Another poison of the same place, and never the same.
+/// Another poison of the same place. Finite stays finite: a kernel may be known to ask for that, and its
+/// cases were drawn so.
 cases::Poison other_poison(cases::Poison poison) {
   switch (poison) {
     case cases::Poison::nan:
+    case cases::Poison::zero:
       return cases::Poison::large;
+    case cases::Poison::inf:
+      return cases::Poison::nan;
     case cases::Poison::large:
       return cases::Poison::stale;
-    case cases::Poison::inf:
     case cases::Poison::stale:
-    case cases::Poison::zero:
-      return cases::Poison::nan;
+      return cases::Poison::zero;
   }
-  return cases::Poison::nan;
+  return cases::Poison::large;
 }
 
 std::size_t element_bytes(cases::Format format) {
@@ -258,6 +260,8 @@ class DecodeRelations {
       case 0:
         return page_permutation();
       case 1:
+        // Where a row without keys may hold anything, it may hold what was there.
+        if (profile_.empty != EmptyOutput::zero && has_empty_row()) return std::nullopt;
         return unused_memory<MlaDecode, MlaDecodeInputs>(c_, p_, rows());
       case 2:
         return future_keys();
@@ -273,6 +277,11 @@ class DecodeRelations {
  private:
   [[nodiscard]] std::size_t tokens() const { return static_cast<std::size_t>(in_.qo_indptr.back()); }
   [[nodiscard]] std::size_t rows() const { return tokens() * static_cast<std::size_t>(p_.heads); }
+  [[nodiscard]] bool has_empty_row() const {
+    return std::any_of(p_.requests.begin(), p_.requests.end(), [&](const cases::Request& r) {
+      return r.q_len > 0 && r.kv_len < (p_.causal ? r.q_len : 1);
+    });
+  }
   [[nodiscard]] std::size_t first_row(std::size_t request) const {
     return static_cast<std::size_t>(in_.qo_indptr[request]) * static_cast<std::size_t>(p_.heads);
   }
