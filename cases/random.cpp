@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <memory>
+
+#include "reference/simd.h"
 
 namespace attest::cases {
 namespace {
@@ -28,8 +31,9 @@ struct Blocks {
   std::array<std::uint32_t, most_blocks> v0, v1, v2, v3;
 };
 
-void many_blocks(std::uint32_t first, std::size_t count, std::uint32_t row, std::uint32_t request,
-                 std::uint32_t draw, std::uint64_t seed, Blocks& c) {
+[[gnu::always_inline]] inline void many_blocks(std::uint32_t first, std::size_t count, std::uint32_t row,
+                                               std::uint32_t request, std::uint32_t draw, std::uint64_t seed,
+                                               Blocks& c) {
   for (std::size_t i = 0; i < count; ++i) {
     c.v0[i] = first + static_cast<std::uint32_t>(i);
     c.v1[i] = row;
@@ -98,18 +102,17 @@ std::unique_ptr<const std::array<float, quantiles>> integrate_quantiles() {
 void Counter::halves(int first, int count, std::uint16_t* out) const {
   const std::uint32_t begin = static_cast<std::uint32_t>(first) / 8;
   const std::size_t blocks = static_cast<std::size_t>(count) / 8;
-  Blocks c;
-  for (std::size_t b = 0; b < blocks; b += most_blocks) {
-    const std::size_t now = std::min(most_blocks, blocks - b);
-    many_blocks(begin + static_cast<std::uint32_t>(b), now, row_, request_, draw_, seed_, c);
-    for (std::size_t i = 0; i < now; ++i, out += 8) {
-      const std::uint32_t words[4] = {c.v0[i], c.v1[i], c.v2[i], c.v3[i]};
-      for (std::size_t w = 0; w < 4; ++w) {
-        out[2 * w] = static_cast<std::uint16_t>(words[w]);
-        out[2 * w + 1] = static_cast<std::uint16_t>(words[w] >> 16);
+  reference::run_for(reference::widest_simd(), [&]() __attribute__((always_inline)) {
+    Blocks c;
+    for (std::size_t b = 0; b < blocks; b += most_blocks) {
+      const std::size_t now = std::min(most_blocks, blocks - b);
+      many_blocks(begin + static_cast<std::uint32_t>(b), now, row_, request_, draw_, seed_, c);
+      for (std::size_t i = 0; i < now; ++i) {
+        const std::uint32_t words[4] = {c.v0[i], c.v1[i], c.v2[i], c.v3[i]};
+        std::memcpy(out + 8 * (b + i), words, sizeof words);  // the low half of each word first
       }
     }
-  }
+  });
 }
 
 std::uint32_t Counter::word(std::uint32_t i) const {
@@ -119,10 +122,12 @@ std::uint32_t Counter::word(std::uint32_t i) const {
 void normals(const std::uint16_t* halves, int count, float* out) {
   static const std::unique_ptr<const std::array<float, quantiles>> table = integrate_quantiles();
   const float* magnitude = table->data();
-  for (int i = 0; i < count; ++i) {
-    const std::uint32_t sign = (std::uint32_t{halves[i]} & 0x8000U) << 16;
-    out[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude[halves[i] & 0x7fffU]) | sign);
-  }
+  reference::run_for(reference::widest_simd(), [=]() __attribute__((always_inline)) {
+    for (int i = 0; i < count; ++i) {
+      const std::uint32_t sign = (std::uint32_t{halves[i]} & 0x8000U) << 16;
+      out[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude[halves[i] & 0x7fffU]) | sign);
+    }
+  });
 }
 
 }  // namespace attest::cases

@@ -17,6 +17,8 @@
 #include <limits>
 #include <stdexcept>
 
+#include "reference/simd.h"
+
 namespace attest::reference {
 namespace {
 
@@ -125,13 +127,16 @@ double decode_f32(std::uint32_t bits) {
 template <typename Code, typename Decode>
 void decode_each(std::span<const std::byte> bytes, std::span<double> values, Decode decode_one) {
   static_assert(std::endian::native == std::endian::little, "tensors are little-endian");
-  const std::byte* next = bytes.data();
-  for (double& value : values) {
-    Code code;
-    std::memcpy(&code, next, sizeof code);
-    next += sizeof code;
-    value = decode_one(code);
-  }
+  const std::byte* from = bytes.data();
+  double* to = values.data();
+  const std::size_t count = values.size();
+  run_for(widest_simd(), [=]() __attribute__((always_inline)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Code code;
+      std::memcpy(&code, from + i * sizeof code, sizeof code);
+      to[i] = decode_one(code);
+    }
+  });
 }
 
 /// x / 2^drop to nearest, ties to even. Callers that drop more than 53 bits have x < 2^53.
@@ -174,11 +179,11 @@ void decode(Format format, std::span<const std::byte> bytes, std::span<double> v
         fmt::format("decode: {} bytes are not {} elements of {}", bytes.size(), values.size(), name(format)));
   switch (format) {
     case Format::bf16:
-      return decode_each<std::uint16_t>(bytes, values, decode_bf16);
+      return decode_each<std::uint16_t>(bytes, values, [](std::uint16_t code) { return decode_bf16(code); });
     case Format::f16:
-      return decode_each<std::uint16_t>(bytes, values, decode_f16);
+      return decode_each<std::uint16_t>(bytes, values, [](std::uint16_t code) { return decode_f16(code); });
     case Format::f32:
-      return decode_each<std::uint32_t>(bytes, values, decode_f32);
+      return decode_each<std::uint32_t>(bytes, values, [](std::uint32_t code) { return decode_f32(code); });
     default: {
       const double* table = byte_values(format).data();
       return decode_each<std::uint8_t>(bytes, values, [table](std::uint8_t code) { return table[code]; });

@@ -7,7 +7,9 @@ Simd widest_simd() {
   static const Simd widest = [] {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return Simd::avx512;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+      return Simd::avx512;
     if (__builtin_cpu_supports("avx2")) return Simd::avx2;
 #endif
     return Simd::sse2;

@@ -113,24 +113,50 @@ int dpp_lane(u32 control, int lane) {
   }
 }
 
+/// Where DPP takes each lane from, worked out once per control.
+struct LaneMove {
+  std::uint8_t source[lanes];  ///< of lanes not in `inside`: 0
+  u64 inside;                  ///< lanes whose source exists
+  bool exists;
+};
+struct LaneMoves {
+  LaneMove of[512];
+  LaneMoves() noexcept {
+    for (u32 control = 0; control < 512; ++control) {
+      LaneMove& move = of[control];
+      move.inside = 0;
+      move.exists = dpp_lane(control, 0) != -2;
+      for (int lane = 0; lane < lanes; ++lane) {
+        const int k = dpp_lane(control, lane);
+        move.source[lane] = static_cast<std::uint8_t>(k < 0 ? 0 : k);
+        if (k >= 0) move.inside |= u64{1} << lane;
+      }
+    }
+  }
+};
+
 /// Rows moved between lanes; returns the lanes that may be written.
 u64 apply_dpp(const Instruction& instruction, u64 exec, const u32* from, u32* to, unsigned count) {
-  u64 writes = 0;
-  int source[lanes];
-  for (int lane = 0; lane < lanes; ++lane) {
-    int k = dpp_lane(instruction.dpp_ctrl, lane);
-    if (k == -2) vector::unknown_dpp_control(instruction);
-    if (k >= 0 && (exec >> k & 1) == 0) k = -1;
-    source[lane] = k;
-    const bool selected =
-        (instruction.row_mask >> (lane / 16) & 1) != 0 && (instruction.bank_mask >> (lane / 4 % 4) & 1) != 0;
-    if (selected && (k >= 0 || instruction.bound_ctrl)) writes |= u64{1} << lane;
+  static const LaneMoves moves;
+  const LaneMove& move = moves.of[instruction.dpp_ctrl & 511];
+  if (!move.exists) vector::unknown_dpp_control(instruction);
+  u64 valid = move.inside;
+  if (exec != ~u64{0})
+    for (u32 lane = 0; lane < lanes; ++lane) valid &= ~((~exec >> move.source[lane] & 1) << lane);
+  for (unsigned row = 0; row < count; ++row) {
+    for (u32 lane = 0; lane < lanes; ++lane) to[row * lanes + lane] = from[row * lanes + move.source[lane]];
+    if (valid == ~u64{0}) continue;
+    for (u32 at = 0; at < lanes; at += 16) {
+      u32* const p = to + row * lanes + at;
+      store(p, select(lane_mask(static_cast<u32>(valid >> at) & 0xffffu), load(p), U{}));
+    }
   }
-  for (unsigned row = 0; row < count; ++row)
-    for (int lane = 0; lane < lanes; ++lane)
-      to[row * lanes + static_cast<unsigned>(lane)] =
-          source[lane] < 0 ? 0 : from[row * lanes + static_cast<unsigned>(source[lane])];
-  return writes;
+  // Bit k of a mask for each four lanes of bank k, and for each sixteen of row k.
+  u64 selected = 0;
+  for (u32 bank = 0; bank < 16; ++bank)
+    if ((instruction.bank_mask >> (bank % 4) & 1) != 0 && (instruction.row_mask >> (bank / 4) & 1) != 0)
+      selected |= u64{15} << (4 * bank);
+  return selected & (instruction.bound_ctrl ? ~u64{0} : valid);
 }
 
 template <class Fn>
@@ -519,7 +545,11 @@ void execute(Wave& wave, const Instruction& instruction) {
   if (shape.sdst == Slot::mask) write_masks(wave, instruction, shape, rows.mask_out);
 }
 
-void plain(Wave& wave, const Instruction& instruction) {
+namespace {
+
+/// @tparam moves source 0 comes from other lanes (DPP, a single row)
+template <bool moves>
+ATTEST_INLINE void unmodified(Wave& wave, const Instruction& instruction) {
   const vector::Entry& entry = table()[instruction.op];
   const u32 now = wave.mode & (entry.mode_mask | mode::gpr_idx_en);
   Kernel kernel = entry.kernel;
@@ -529,7 +559,10 @@ void plain(Wave& wave, const Instruction& instruction) {
   }
   const OpInfo& shape = info(instruction.op);
   Uniform storage[3];
+  alignas(64) u32 moved[lanes];
   alignas(64) u32 result[2 * lanes];
+  const u64 active = exec_of(wave);
+  u64 written = active;
   Rows rows;
   rows.mode = wave.mode;
   rows.instruction = &instruction;
@@ -538,7 +571,11 @@ void plain(Wave& wave, const Instruction& instruction) {
     const Slot slot = shape.src[k];
     if (slot == Slot::none || slot == Slot::mask) continue;
     if (code >= operand::vgpr0) {
-      rows.src[k] = wave.vgpr + (code - u32{operand::vgpr0}) * lanes;
+      rows.src[k] = rows_of(wave, code);
+      if (moves && k == 0) {
+        written &= apply_dpp(instruction, active, rows.src[0], moved, 1);
+        rows.src[0] = moved;
+      }
     } else {
       const u64 value = scalar64(wave, instruction, code, slot);
       store(storage[k].low, splat(static_cast<u32>(value)));
@@ -554,20 +591,29 @@ void plain(Wave& wave, const Instruction& instruction) {
   }
   u32* const dst = wave.vgpr + (instruction.dst - u32{operand::vgpr0}) * lanes;
   if ((shape.has(op_flag::reads_dst) || entry.reads_old) && shape.src[2] == Slot::none) rows.src[2] = dst;
-  const u64 exec = exec_of(wave);
-  if (exec == ~0ull) [[likely]] {
+  if (written == ~0ull) [[likely]] {
     // In place even when pairs overlap: a kernel reads all of a lane before it writes the lane.
     rows.dst = dst;
     kernel(rows);
   } else {
     rows.dst = result;
     kernel(rows);
-    merge(dst, result, exec, dwords(shape.dst));
+    merge(dst, result, written, dwords(shape.dst));
   }
   if (shape.sdst == Slot::mask) write_masks(wave, instruction, shape, rows.mask_out);
 }
 
+}  // namespace
+
+void plain(Wave& wave, const Instruction& instruction) {
+  unmodified<false>(wave, instruction);
+}
+
 namespace {
+
+void moving(Wave& wave, const Instruction& instruction) {
+  unmodified<true>(wave, instruction);
+}
 
 void readfirstlane(Wave& wave, const Instruction& instruction) {
   const u64 exec = exec_of(wave);
@@ -599,8 +645,8 @@ void swap(Wave& wave, const Instruction& instruction) {
 void nothing(Wave&, const Instruction&) {}
 
 bool has_modifiers(const Instruction& instruction, const OpInfo& shape) {
-  if (instruction.extension != Extension::none || instruction.neg != 0 || instruction.abs != 0 ||
-      instruction.omod != 0 || instruction.clamp || instruction.op_sel != 0)
+  if (instruction.neg != 0 || instruction.abs != 0 || instruction.omod != 0 || instruction.clamp ||
+      instruction.op_sel != 0)
     return true;
   if (instruction.encoding != Encoding::vop3p) return false;
   for (unsigned k = 0; k < 3; ++k) {
@@ -657,7 +703,9 @@ Handler bind(const Instruction& instruction) {
   if (entry.direct_takes_op_sel && instruction.encoding == Encoding::vop3p && !instruction.clamp &&
       instruction.omod == 0)
     return entry.direct;
-  if (!entry.simple || has_modifiers(instruction, shape)) return execute;
+  if (!entry.simple || instruction.extension == Extension::sdwa || has_modifiers(instruction, shape))
+    return execute;
+  if (instruction.extension == Extension::dpp) return dwords(shape.src[0]) == 1 ? moving : execute;
   bool vectors = true;
   for (unsigned k = 0; k < 3; ++k)
     if (shape.src[k] != Slot::none && shape.src[k] != Slot::mask)
