@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "device/simulator/matrix/model.h"
+
 namespace attest::device::sim::hip {
 namespace {
 
@@ -63,6 +65,12 @@ Runtime::Runtime() {
   if (!schedule) {
     fmt::print(stderr, "ATTEST_SIM_SCHEDULE: {} is no schedule; one is {}\n", order,
                detect::Schedule::known());
+    std::exit(2);
+  }
+  const char* rule = std::getenv("ATTEST_SIM_MFMA");
+  if (rule != nullptr && *rule != '\0' && !matrix::sum_rule_named(rule)) {
+    fmt::print(stderr, "ATTEST_SIM_MFMA: no rule of sums is called {}; there are renormalised, aligned\n",
+               rule);
     std::exit(2);
   }
   const char* list = std::getenv("ATTEST_SIM_DETECT");

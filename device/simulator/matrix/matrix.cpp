@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <stdexcept>
@@ -314,7 +315,9 @@ Handler handler(const Instruction& instruction, SimdLevel level, SumRule rule) {
 namespace attest::device::sim {
 
 Handler matrix_handler(const Instruction& instruction, SimdLevel level) {
-  return matrix::handler(instruction, level, matrix::default_sum_rule);
+  const char* wish = std::getenv("ATTEST_SIM_MFMA");  // hip_api/runtime.cpp refuses names that are none
+  const auto rule = matrix::sum_rule_named(wish != nullptr ? wish : "");
+  return matrix::handler(instruction, level, rule.value_or(matrix::default_sum_rule));
 }
 
 }  // namespace attest::device::sim

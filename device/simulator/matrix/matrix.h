@@ -9,7 +9,7 @@
 // How the work is divided: model.h is the arithmetic of one element, forms.h the shapes and layouts, and
 // every instruction can be executed from those two (model_handler). The frequent shapes have vector kernels
 // besides (kernels.h), which give the same bits many times faster; exec/handlers.h declares matrix_handler,
-// which picks one.
+// which picks one, under the SumRule that the environment variable ATTEST_SIM_MFMA names.
 //
 // The host must run with rounding to nearest and without flushing (MXCSR as the C runtime sets it). Handlers
 // are only handed out when that holds; changing it later in the thread that simulates breaks every result.

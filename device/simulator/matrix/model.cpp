@@ -247,4 +247,10 @@ std::uint32_t integer_chain(const std::uint32_t* a, const std::uint32_t* b, int 
   return c;
 }
 
+std::optional<SumRule> sum_rule_named(std::string_view name) {
+  if (name == "renormalised") return SumRule::renormalised;
+  if (name == "aligned") return SumRule::aligned;
+  return std::nullopt;
+}
+
 }  // namespace attest::device::sim::matrix

@@ -50,6 +50,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace attest::device::sim::matrix {
 
@@ -58,6 +60,8 @@ enum class SumRule : std::uint8_t {
   aligned,       ///< the paper's Algorithm 10
 };
 inline constexpr SumRule default_sum_rule = SumRule::renormalised;
+/// By those names; nullopt for any other.
+std::optional<SumRule> sum_rule_named(std::string_view name);
 
 /// Element types of A and B. fp8 is E4M3 and bf8 is E5M2, both FNUZ: bias 8 and 16, no infinities, no -0, NaN
 /// is 0x80.

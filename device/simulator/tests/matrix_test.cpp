@@ -653,6 +653,20 @@ std::vector<sim::Handler> handlers_for(const Instruction& instruction, SumRule r
   return handlers;
 }
 
+TEST_CASE("the environment chooses the rule of sums") {
+  const Instruction instruction = instruction_of(*form_of(Op::v_mfma_f32_16x16x16_bf16));
+  for (const SimdLevel level : levels_here()) {
+    const sim::Handler renormalised = handler(instruction, level, SumRule::renormalised);
+    const sim::Handler aligned = handler(instruction, level, SumRule::aligned);
+    REQUIRE(renormalised != aligned);
+    CHECK(sim::matrix_handler(instruction, level) == renormalised);
+    setenv("ATTEST_SIM_MFMA", "aligned", 1);
+    CHECK(sim::matrix_handler(instruction, level) == aligned);
+    unsetenv("ATTEST_SIM_MFMA");
+  }
+  CHECK_FALSE(sum_rule_named("alligned"));
+}
+
 std::uint32_t small_integer(Element type, int value) {
   if (type == Element::i8) return static_cast<std::uint32_t>(value) & 0xffu;
   if (value == 0) return 0;
