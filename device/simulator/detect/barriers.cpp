@@ -17,21 +17,19 @@ struct WaveState {
   std::uint32_t barriers = 0;   ///< met so far
   std::uint32_t at = no_index;  ///< the s_barrier it waits at, or ended at
   std::uint32_t trip = 0;
-  std::uint64_t first_exec = 0;  ///< EXEC at its first instruction
-  bool started = false, ended = false;
+  std::uint64_t first_exec = 0;  ///< EXEC at its start
+  bool ended = false;
 };
 
 class Group final : public Observer {
  public:
   Group(const LaunchContext& launch, Workgroup& group)
-      : launch_(launch), group_(group), waves_(group.wave_count) {}
+      : launch_(launch), group_(group), waves_(group.wave_count) {
+    for (std::uint32_t n = 0; n < group.wave_count; ++n) waves_[n].first_exec = group.waves[n].exec();
+  }
 
   bool before(const Step& step) override {
     WaveState& w = waves_[step.wave.id_in_group];
-    if (!w.started) {
-      w.started = true;
-      w.first_exec = step.wave.exec();
-    }
     if (step.instruction.op == Op::s_barrier) {
       w.at = step.index;
       w.trip = step.trip;
@@ -114,6 +112,10 @@ class Launch final : public LaunchObserver {
   explicit Launch(const LaunchContext& launch) : launch_(launch) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
     return std::make_unique<Group>(launch_, group);
+  }
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    const Op op = launch_.view.program.code()[index].instruction.op;
+    return {.before = op == Op::s_barrier || info(op).has(op_flag::ends), .after = false, .access = false};
   }
 
  private:

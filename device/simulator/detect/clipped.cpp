@@ -32,19 +32,23 @@ class Counter final : public Observer {
 
 class Launch final : public LaunchObserver {
  public:
-  explicit Launch(Clipped& clipped) : clipped_(clipped) {}
+  explicit Launch(const LaunchContext& launch) : launch_(launch) {}
   std::unique_ptr<Observer> observe(Workgroup&, std::uint64_t) override {
-    return std::make_unique<Counter>(clipped_);
+    return std::make_unique<Counter>(launch_.findings.clipped);
+  }
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    const AccessShape& shape = launch_.analysis.access[index];
+    return {.before = shape.touches_memory() && shape.buffer, .after = false};
   }
 
  private:
-  Clipped& clipped_;
+  const LaunchContext& launch_;
 };
 
 }  // namespace
 
 std::unique_ptr<LaunchObserver> count_clipped(const LaunchContext& launch) {
-  return std::make_unique<Launch>(launch.findings.clipped);
+  return std::make_unique<Launch>(launch);
 }
 
 }  // namespace attest::device::sim::detect

@@ -375,6 +375,9 @@ class Launch final : public LaunchObserver {
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
     return std::make_unique<Flow>(shared_, group);
   }
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    return {.before = shared_.plans[index].kind != Kind::nothing, .after = false};
+  }
 
  private:
   Shared shared_;

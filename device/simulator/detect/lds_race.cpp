@@ -17,15 +17,34 @@
 namespace attest::device::sim::detect {
 namespace {
 
-constexpr std::uint8_t several_waves = 0xff;
+/// What LDS instructions move at once where it matters; also aligned to that.
+constexpr std::uint32_t block_bytes = 16;
+constexpr std::uint32_t several_waves = 31;
+
+/// Who and when: the epoch, and the wave (at most 16 to a workgroup) or several_waves. 0: never.
+using Tag = std::uint32_t;
+constexpr unsigned wave_bits = 5;
+constexpr std::uint32_t last_epoch = (std::uint32_t{1} << (32 - wave_bits)) - 1;
+constexpr Tag tag(std::uint32_t epoch, std::uint32_t wave) {
+  return epoch << wave_bits | wave;
+}
+constexpr std::uint32_t wave_of(Tag t) {
+  return t & several_waves;
+}
+/// Two tags of one epoch and different waves, by their exclusive or.
+constexpr bool clashes(Tag difference) {
+  return difference - 1 < several_waves;
+}
+
+struct Stamp {
+  Tag by = 0;
+  std::uint32_t index : 24 = 0;  ///< of the instruction
+  std::uint32_t bytes : 4 = 0;   ///< of the dword
+  std::uint32_t atomic : 1 = 0, dma : 1 = 0;
+};
 
 struct Cell {
-  std::uint32_t write_epoch = 0, read_epoch = 0;  ///< 0: never
-  std::uint32_t write_index = 0, read_index = 0;
-  std::uint16_t arriving = 0;  ///< 1 + slot of an LDS-DMA that is not done
-  std::uint8_t write_wave = 0, read_wave = 0;
-  std::uint8_t write_bytes = 0, read_bytes = 0;
-  bool write_atomic = false, write_dma = false;
+  Stamp write, read;
 };
 
 /// A DS instruction that entered a barrier unwaited, as a mark on a dword for the epoch behind that barrier.
@@ -35,11 +54,19 @@ struct Unwaited {
   bool write = false, atomic = false;
 };
 
-/// Cells of one workgroup. Epochs go on counting from workgroup to workgroup, so nothing needs clearing.
+/// What one workgroup's LDS remembers. Epochs go on counting from workgroup to workgroup, so nothing needs
+/// clearing.
 struct Shadow {
-  std::vector<Cell> cells;
-  std::vector<Unwaited> unwaited;  ///< empty until the first
+  struct Block {
+    Cell all;                 ///< of each of its dwords, all bytes of them
+    std::uint32_t split = 0;  ///< the epoch in which the dwords went their own ways
+  };
+  std::vector<Block> blocks;
+  std::vector<Cell> cells;              ///< [4 * blocks], valid while the block is split
+  std::vector<std::uint16_t> arriving;  ///< [4 * blocks] 1 + slot of an LDS-DMA that is not done
+  std::vector<Unwaited> unwaited;       ///< empty until the first
   std::uint32_t epoch = 0;
+  std::uint32_t unwaited_epoch = 0;  ///< the last that has such marks
 };
 
 struct Issued {  ///< a DS instruction that may not be done
@@ -85,6 +112,15 @@ class Launch final : public LaunchObserver {
  public:
   Launch(const LaunchContext& launch, bool races, bool dma) : context(launch), races_(races), dma_(dma) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t linear_id) override;
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    const Effects& e = context.analysis.effects[index];
+    const AccessShape& shape = context.analysis.access[index];
+    const bool to_lds = shape.touches_memory() && (shape.space == Space::lds || shape.space == Space::flat);
+    return {.before = e.vmcnt || e.lgkmcnt != 0 ||
+                      context.view.program.code()[index].instruction.op == Op::s_waitcnt,
+            .after = to_lds && shape.kind != AccessKind::load,
+            .access = to_lds || shape.lds_dma};
+  }
   void end() override {
     for (auto& [pair, hazard] : harmless) context.findings.report.add(std::move(hazard));
     harmless.clear();
@@ -112,9 +148,13 @@ class Group final : public Observer {
  public:
   Group(Launch& launch, Workgroup& group)
       : launch_(launch), group_(group), shadow_(launch.take()), waves_(group.wave_count) {
-    const std::size_t dwords = (std::size_t{group.lds_bytes} + 3) / 4;
-    if (shadow_.cells.size() < dwords) shadow_.cells.resize(dwords);
-    ++shadow_.epoch;
+    const std::size_t blocks = (std::size_t{group.lds_bytes} + block_bytes - 1) / block_bytes;
+    if (shadow_.blocks.size() < blocks) {
+      shadow_.blocks.resize(blocks);
+      shadow_.cells.resize(4 * blocks);
+      shadow_.arriving.resize(4 * blocks);
+    }
+    next_epoch();
   }
   ~Group() override {
     for (const Arriving& a : arriving_)
@@ -163,7 +203,7 @@ class Group final : public Observer {
   }
 
   void barrier() override {
-    ++shadow_.epoch;
+    next_epoch();
     for (std::size_t n = 0; n < waves_.size(); ++n)
       for (const Issued& i : waves_[n].issued) mark_unwaited(i, static_cast<std::uint8_t>(n));
   }
@@ -181,61 +221,142 @@ class Group final : public Observer {
     }
   }
 
+  void next_epoch() {
+    if (shadow_.epoch == last_epoch) {
+      shadow_.epoch = shadow_.unwaited_epoch = 0;
+      std::fill(shadow_.blocks.begin(), shadow_.blocks.end(), Shadow::Block());
+      std::fill(shadow_.unwaited.begin(), shadow_.unwaited.end(), Unwaited());
+    }
+    ++shadow_.epoch;
+  }
+
   void touch_all(const Step& step, const Access& access) {
     Use use;
     use.write = access.writes();
     use.atomic = access.shape.kind == AccessKind::atomic;
-    for (unsigned part = 0; part < access.shape.parts; ++part)
-      for (std::uint64_t m = access.lds; m != 0; m &= m - 1) {
-        use.lane = std::countr_zero(m);
-        const std::uint64_t address = access.address[part][use.lane];
-        if ((address | access.bytes) % 4 == 0 && address + access.bytes <= group_.lds_bytes) {
-          use.bytes = 0xf;
-          for (std::uint32_t k = 0; k < access.bytes; k += 4) {
-            use.address = static_cast<std::uint32_t>(address) + k;
-            touch(step, use);
-          }
+    // Nothing may be on its way into LDS or unwaited from before the barrier: touch() asks about those.
+    const bool blocks = access.bytes == block_bytes && group_.lds_bytes >= block_bytes && !use.atomic &&
+                        arrivals_ == 0 && shadow_.unwaited_epoch != shadow_.epoch;
+    for (unsigned part = 0; part < access.shape.parts; ++part) {
+      const std::uint64_t* address = access.address[part];
+      if (!blocks)
+        touch_lanes(step, access, use, part, access.lds);
+      else if (use.write)
+        touch_lanes(step, access, use, part, write_blocks(step, address, access.lds));
+      else
+        touch_lanes(step, access, use, part, read_blocks(step, address, access.lds));
+    }
+  }
+
+  /// Remembers that whole blocks are read, where that is all there is to it. @return the other lanes, of
+  /// which nothing was touched. Lanes that race with nobody can go before those that do.
+  std::uint64_t read_blocks(const Step& step, const std::uint64_t* address, std::uint64_t lanes_reading) {
+    const std::uint32_t epoch = shadow_.epoch;
+    const Stamp now = stamp(step, {.bytes = 0xf});
+    const std::uint64_t last = group_.lds_bytes - block_bytes;
+    std::uint64_t others = 0;
+    for (std::uint64_t m = lanes_reading; m != 0; m &= m - 1) {
+      const std::uint64_t at = address[std::countr_zero(m)];
+      if (at % block_bytes == 0 && at <= last) [[likely]] {
+        Shadow::Block& b = shadow_.blocks[at / block_bytes];
+        if (b.split != epoch && !clashes(b.all.write.by ^ now.by)) [[likely]] {
+          const Tag difference = b.all.read.by ^ now.by;
+          if (difference > several_waves)
+            b.all.read = now;
+          else if (difference != 0)
+            b.all.read.by |= several_waves;
           continue;
         }
-        for_dwords(address, access.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {
-          use.address = dword * 4;
-          use.bytes = bytes;
-          touch(step, use);
-        });
       }
+      others |= m & (~m + 1);
+    }
+    return others;
+  }
+  std::uint64_t write_blocks(const Step& step, const std::uint64_t* address, std::uint64_t lanes_writing) {
+    const std::uint32_t epoch = shadow_.epoch;
+    const Stamp now = stamp(step, {.bytes = 0xf});
+    const std::uint64_t last = group_.lds_bytes - block_bytes;
+    std::uint64_t others = 0;
+    for (std::uint64_t m = lanes_writing; m != 0; m &= m - 1) {
+      const std::uint64_t at = address[std::countr_zero(m)];
+      if (at % block_bytes == 0 && at <= last) [[likely]] {
+        Shadow::Block& b = shadow_.blocks[at / block_bytes];
+        if (b.split != epoch && !clashes(b.all.write.by ^ now.by) && !clashes(b.all.read.by ^ now.by))
+            [[likely]] {
+          b.all.write = now;
+          continue;
+        }
+      }
+      others |= m & (~m + 1);
+    }
+    return others;
+  }
+
+  void touch_lanes(const Step& step, const Access& access, Use& use, unsigned part, std::uint64_t mask) {
+    for (std::uint64_t m = mask; m != 0; m &= m - 1) {
+      use.lane = std::countr_zero(m);
+      const std::uint64_t address = access.address[part][use.lane];
+      if ((address | access.bytes) % 4 == 0 && address + access.bytes <= group_.lds_bytes) {
+        use.bytes = 0xf;
+        for (std::uint32_t k = 0; k < access.bytes; k += 4) {
+          use.address = static_cast<std::uint32_t>(address) + k;
+          touch(step, use);
+        }
+        continue;
+      }
+      for_dwords(address, access.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {
+        use.address = dword * 4;
+        use.bytes = bytes;
+        touch(step, use);
+      });
+    }
+  }
+
+  [[nodiscard]] Stamp stamp(const Step& step, const Use& use) const {
+    Stamp s;
+    s.by = tag(shadow_.epoch, step.wave.id_in_group);
+    s.index = step.index & 0xffffff;
+    s.bytes = use.bytes & 0xf;
+    s.atomic = use.atomic ? 1 : 0;
+    s.dma = use.dma ? 1 : 0;
+    return s;
+  }
+
+  /// What is remembered of one dword, apart from its block from now on.
+  Cell& cell(std::uint32_t dword) {
+    Shadow::Block& b = shadow_.blocks[dword / 4];
+    Cell* first = &shadow_.cells[dword / 4 * std::size_t{4}];
+    if (b.split != shadow_.epoch) {
+      b.split = shadow_.epoch;
+      std::fill_n(first, 4, b.all);
+    }
+    return first[dword % 4];
   }
 
   void touch(const Step& step, const Use& use) {
-    Cell& c = shadow_.cells[use.address / 4];
-    const auto wave = static_cast<std::uint8_t>(step.wave.id_in_group);
-    const std::uint32_t epoch = shadow_.epoch;
-    if (c.arriving != 0) [[unlikely]]
-      too_early(step, use, arriving_[c.arriving - 1u]);
-    const bool written = c.write_epoch == epoch && c.write_wave != wave && (c.write_bytes & use.bytes) != 0;
-    if (written && !(use.atomic && c.write_atomic)) [[unlikely]]
-      race(step, use, c.write_index, c.write_wave, c.write_dma, /*with_write=*/true);
-    if (use.write && c.read_epoch == epoch && c.read_wave != wave && (c.read_bytes & use.bytes) != 0)
+    Cell& c = cell(use.address / 4);
+    const Stamp now = stamp(step, use);
+    if (arrivals_ != 0) [[unlikely]] {
+      if (const std::uint16_t slot = shadow_.arriving[use.address / 4]; slot != 0)
+        too_early(step, use, arriving_[slot - 1u]);
+    }
+    if (clashes(c.write.by ^ now.by) && (c.write.bytes & use.bytes) != 0 && !(use.atomic && c.write.atomic))
         [[unlikely]]
-      race(step, use, c.read_index, c.read_wave, false, /*with_write=*/false);
-    if (!shadow_.unwaited.empty()) [[unlikely]]
+      race(step, use, c.write, /*with_write=*/true);
+    if (use.write && clashes(c.read.by ^ now.by) && (c.read.bytes & use.bytes) != 0) [[unlikely]]
+      race(step, use, c.read, /*with_write=*/false);
+    if (shadow_.unwaited_epoch == shadow_.epoch) [[unlikely]]
       behind_barrier(step, use);
 
     if (use.write) {
-      const bool same = c.write_epoch == epoch && c.write_wave == wave;
-      c.write_bytes = static_cast<std::uint8_t>(same ? c.write_bytes | use.bytes : use.bytes);
-      c.write_epoch = epoch;
-      c.write_index = step.index;
-      c.write_wave = wave;
-      c.write_atomic = use.atomic;
-      c.write_dma = use.dma;
-    } else if (c.read_epoch != epoch) {
-      c.read_epoch = epoch;
-      c.read_index = step.index;
-      c.read_wave = wave;
-      c.read_bytes = use.bytes;
+      const std::uint32_t before = c.write.by == now.by ? c.write.bytes : 0;
+      c.write = now;
+      c.write.bytes |= before & 0xf;
+    } else if (const Tag difference = c.read.by ^ now.by; difference > several_waves) {
+      c.read = now;
     } else {
-      if (c.read_wave != wave) c.read_wave = several_waves;
-      c.read_bytes |= use.bytes;
+      if (difference != 0) c.read.by |= several_waves;
+      c.read.bytes |= now.bytes;
     }
   }
 
@@ -244,6 +365,7 @@ class Group final : public Observer {
     std::size_t slot = 0;
     while (slot < arriving_.size() && arriving_[slot].used) ++slot;
     if (slot == arriving_.size()) arriving_.emplace_back();
+    ++arrivals_;
     Use use;
     use.write = use.dma = true;
     std::vector<std::uint32_t> addresses;
@@ -253,7 +375,7 @@ class Group final : public Observer {
         use.address = dword * 4;
         use.bytes = bytes;
         touch(step, use);
-        shadow_.cells[dword].arriving = static_cast<std::uint16_t>(slot + 1);
+        shadow_.arriving[dword] = static_cast<std::uint16_t>(slot + 1);
         addresses.push_back(use.address);
       });
     }
@@ -266,15 +388,15 @@ class Group final : public Observer {
   void land(const Arriving& a) {
     const auto slot = static_cast<std::uint16_t>(&a - arriving_.data() + 1);
     for (const std::uint32_t address : a.addresses) {
-      Cell& c = shadow_.cells[address / 4];
-      if (c.arriving != slot) continue;
-      c.arriving = 0;
-      c.write_epoch = shadow_.epoch;
-      c.write_index = a.index;
-      c.write_wave = a.wave;
-      c.write_bytes = 0xf;
-      c.write_atomic = false;
-      c.write_dma = true;
+      std::uint16_t& at = shadow_.arriving[address / 4];
+      if (at != slot) continue;
+      at = 0;
+      Stamp& write = cell(address / 4).write;
+      write.by = tag(shadow_.epoch, a.wave);
+      write.index = a.index & 0xffffff;
+      write.bytes = 0xf;
+      write.atomic = 0;
+      write.dma = 1;
     }
   }
 
@@ -284,6 +406,7 @@ class Group final : public Observer {
         if (!a.used || a.id != p.id || a.wave != wave.id_in_group) continue;
         land(a);
         a.used = false;
+        --arrivals_;
       }
     } else if (p.unit == Unit::ds) {
       const auto at =
@@ -324,14 +447,23 @@ class Group final : public Observer {
     i.bytes = access.bytes;
     i.write = access.writes();
     i.atomic = access.shape.kind == AccessKind::atomic;
-    i.addresses.reserve(static_cast<std::size_t>(std::popcount(access.lds)) * access.shape.parts);
-    for (unsigned part = 0; part < access.shape.parts; ++part)
+    for (unsigned part = 0; part < access.shape.parts; ++part) {
+      const std::uint64_t* address = access.address[part];
+      if (access.lds == ~std::uint64_t{0}) {
+        const std::size_t first = i.addresses.size();
+        i.addresses.resize(first + lanes);
+        for (std::size_t l = 0; l < lanes; ++l)
+          i.addresses[first + l] = static_cast<std::uint32_t>(address[l]);
+        continue;
+      }
       for (std::uint64_t m = access.lds; m != 0; m &= m - 1)
-        i.addresses.push_back(static_cast<std::uint32_t>(access.address[part][std::countr_zero(m)]));
+        i.addresses.push_back(static_cast<std::uint32_t>(address[std::countr_zero(m)]));
+    }
   }
 
   void mark_unwaited(const Issued& i, std::uint8_t wave) {
     if (shadow_.unwaited.size() < shadow_.cells.size()) shadow_.unwaited.resize(shadow_.cells.size());
+    shadow_.unwaited_epoch = shadow_.epoch;
     for (const std::uint32_t address : i.addresses)
       for_dwords(address, i.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {
         Unwaited& u = shadow_.unwaited[dword];
@@ -355,8 +487,9 @@ class Group final : public Observer {
     launch_.context.findings.report.add(std::move(h));
   }
 
-  void race(const Step& step, const Use& use, std::uint32_t index, std::uint8_t wave, bool dma,
-            bool with_write) {
+  void race(const Step& step, const Use& use, const Stamp& other, bool with_write) {
+    const std::uint32_t index = other.index, wave = wave_of(other.by);
+    const bool dma = with_write && other.dma != 0;
     const Detector detector = dma || use.dma ? Detector::lds_dma : Detector::lds_race;
     if (index == said_ || !launch_.wants(detector)) return;
     const bool decide_later = with_write && use.write && !use.dma;
@@ -388,11 +521,11 @@ class Group final : public Observer {
   }
 
   [[nodiscard]] Hazard describe(Detector detector, const Step& step, const Use& use, std::uint32_t with,
-                                std::uint8_t wave) const {
+                                std::uint32_t wave) const {
     Hazard h = hazard_at(launch_.context, detector, step, with);
     h.rank = 1;
     h.lane = use.lane;
-    h.other_wave = wave == step.wave.id_in_group ? -1 : wave;
+    h.other_wave = wave == step.wave.id_in_group ? -1 : static_cast<int>(wave);
     h.buffer = "LDS";
     h.offset = use.address + static_cast<std::uint32_t>(std::countr_zero(use.bytes));
     return h;
@@ -403,6 +536,7 @@ class Group final : public Observer {
   Shadow shadow_;
   std::vector<WaveState> waves_;
   std::vector<Arriving> arriving_;
+  std::uint32_t arrivals_ = 0;                     ///< of these, in use
   std::vector<std::vector<std::uint32_t>> spare_;  ///< storage of Issued::addresses, used again
   Suspects suspects_;
   std::uint32_t said_ =

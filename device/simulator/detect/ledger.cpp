@@ -19,6 +19,7 @@ class Ledger final : public LaunchObserver {
   std::unique_ptr<Observer> observe(Workgroup&, std::uint64_t) override {
     return std::make_unique<Group>(counts_);
   }
+  [[nodiscard]] Interest interest(std::uint32_t) const override { return {false, false, false}; }
   void end() override {
     for (std::uint32_t k = 0; k < counts_.size(); ++k)
       if (counts_[k] != 0)
@@ -29,9 +30,9 @@ class Ledger final : public LaunchObserver {
   class Group final : public Observer {
    public:
     explicit Group(std::vector<std::uint64_t>& counts) : counts_(counts) {}
-    bool before(const Step& step) override {
-      ++counts_[step.index];
-      return true;
+    void leave(std::span<const std::uint32_t> executed) override {
+      for (std::size_t first = 0; first < executed.size(); first += counts_.size())
+        for (std::size_t k = 0; k < counts_.size(); ++k) counts_[k] += executed[first + k];
     }
 
    private:

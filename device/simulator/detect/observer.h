@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "device/simulator/core/wave.h"
 #include "device/simulator/core/workgroup.h"
@@ -94,6 +95,15 @@ class Observer {
   virtual void after(const Step&) {}
   virtual void barrier() {}
   virtual void end() {}
+  /// The workgroup leaves, whether or not it has ended.
+  /// @param executed [wave][instruction] how often each wave came by
+  virtual void leave(std::span<const std::uint32_t> /*executed*/) {}
+};
+
+/// What an observer wants to be told about one instruction of the program.
+struct Interest {
+  bool before = true, after = true;
+  bool access = true;  ///< whether Step::access is looked at; else it may be nullptr for memory instructions
 };
 
 /// A detector's view of one launch; makes an Observer per workgroup.
@@ -101,6 +111,9 @@ class LaunchObserver {
  public:
   virtual ~LaunchObserver() = default;
   virtual std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t linear_id) = 0;
+  /// Asked once per instruction before the first workgroup starts. Most instructions concern few detectors,
+  /// and a call that does nothing costs as much as the instruction itself.
+  [[nodiscard]] virtual Interest interest(std::uint32_t /*index*/) const { return {}; }
   virtual void end() {}
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "device/simulator/detect/session.h"
 
-#include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,45 +19,84 @@
 namespace attest::device::sim::detect {
 namespace {
 
+/// What is done about one instruction: bit n concerns observer n.
+struct Route {
+  std::uint16_t before = 0, after = 0;
+  bool locate = false;
+  bool relative = false;  ///< its registers may depend on M0
+};
+
+}  // namespace
+
+struct Session::Routes {
+  Routes(const LaunchContext& launch, const std::vector<std::unique_ptr<LaunchObserver>>& observers) {
+    const Analysis& analysis = launch.analysis;
+    list.resize(launch.view.program.size());
+    for (std::uint32_t k = 0; k < list.size(); ++k) {
+      Route& route = list[k];
+      bool access = false;
+      for (std::size_t n = 0; n < observers.size(); ++n) {
+        const Interest interest = observers[n]->interest(k);
+        if (interest.before) route.before = static_cast<std::uint16_t>(route.before | 1u << n);
+        if (interest.after) route.after = static_cast<std::uint16_t>(route.after | 1u << n);
+        access = access || ((interest.before || interest.after) && interest.access);
+      }
+      route.locate = access && analysis.access[k].touches_memory();
+      route.relative = analysis.effects[k].relative || analysis.effects[k].unit == Unit::valu;
+    }
+  }
+  std::vector<Route> list;  ///< [program.size()]
+};
+
+namespace {
+
 /// Fans one workgroup out to the observers, with what they share.
 class Fan final : public WorkgroupWatch {
  public:
-  Fan(const LaunchContext& launch, std::uint32_t waves, std::vector<std::unique_ptr<Observer>> observers)
+  Fan(const LaunchContext& launch, const Route* routes, std::uint32_t waves,
+      std::vector<std::unique_ptr<Observer>> observers)
       : code_(launch.view.program.code()),
+        routes_(routes),
         access_(launch.analysis.access.data()),
         effects_(launch.analysis.effects.data()),
         size_(launch.view.program.size()),
         trips_(std::size_t{waves} * launch.view.program.size()),
         observers_(std::move(observers)) {}
+  ~Fan() override {
+    for (const auto& observer : observers_) observer->leave(trips_);
+  }
+  Fan(const Fan&) = delete;
+  Fan& operator=(const Fan&) = delete;
 
   bool before(Wave& wave, std::uint32_t index, std::uint64_t number) override {
     const Instruction& instruction = code_[index].instruction;
-    const Access* access = nullptr;
-    if (access_[index].touches_memory()) {
-      locate(wave, instruction, access_[index], located_);
-      access = &located_;
-    }
+    const Route route = routes_[index];
+    if (route.locate) locate(wave, instruction, access_[index], located_);
     now_ = &effects_[index];
-    if (depends_on_m0(*now_, wave.mode)) {
+    if (route.relative && depends_on_m0(*now_, wave.mode)) [[unlikely]] {
       shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
       now_ = &shifted_;
     }
     const std::uint32_t trip = trips_[std::size_t{wave.id_in_group} * size_ + index]++;
-    const Step step{wave, index, instruction, number, trip, *now_, access};
+    const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
     bool execute = true;
-    for (const auto& observer : observers_) execute = observer->before(step) && execute;
+    for (unsigned m = route.before; m != 0; m &= m - 1)
+      execute = observers_[static_cast<unsigned>(std::countr_zero(m))]->before(step) && execute;
     return execute;
   }
 
   void after(Wave& wave, std::uint32_t index, std::uint64_t number) override {
+    const Route route = routes_[index];
+    if (route.after == 0) return;
     const Step step{wave,
                     index,
                     code_[index].instruction,
                     number,
                     trips_[std::size_t{wave.id_in_group} * size_ + index] - 1,
                     *now_,
-                    access_[index].touches_memory() ? &located_ : nullptr};
-    for (const auto& observer : observers_) observer->after(step);
+                    route.locate ? &located_ : nullptr};
+    for (unsigned m = route.after; m != 0; m &= m - 1)
+      observers_[static_cast<unsigned>(std::countr_zero(m))]->after(step);
   }
 
   void barrier() override {
@@ -69,12 +108,13 @@ class Fan final : public WorkgroupWatch {
 
  private:
   const Bound* code_;
+  const Route* routes_;
   const AccessShape* access_;
   const Effects* effects_;
   std::uint32_t size_;
   std::vector<std::uint32_t> trips_;  ///< [wave][instruction]
   std::vector<std::unique_ptr<Observer>> observers_;
-  Access located_;
+  Access located_{};
   Effects shifted_;
   const Effects* now_ = nullptr;  ///< of the instruction between before() and after()
 };
@@ -128,18 +168,20 @@ void Session::begin(const LaunchView& view) {
   if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
   // Last, so that the others see what each instruction brings before it is held back.
   if (delivery_ != Delivery::immediate) observers_.push_back(deliver_late(delivery_));
+  routes_ = std::make_unique<Routes>(*launch_, observers_);
 }
 
 std::unique_ptr<WorkgroupWatch> Session::watch(Workgroup& group, std::uint64_t linear_id) {
   std::vector<std::unique_ptr<Observer>> observers;
   observers.reserve(observers_.size());
   for (const auto& launch : observers_) observers.push_back(launch->observe(group, linear_id));
-  return std::make_unique<Fan>(*launch_, group.wave_count, std::move(observers));
+  return std::make_unique<Fan>(*launch_, routes_->list.data(), group.wave_count, std::move(observers));
 }
 
 void Session::end() {
   for (const auto& observer : observers_) observer->end();
   observers_.clear();
+  routes_.reset();
   launch_.reset();
 }
 

@@ -76,6 +76,7 @@ class Session final : public LaunchWatch {
  private:
   const Analysis& analysis_of(const LaunchView& view);
 
+  struct Routes;
   struct Known {
     std::weak_ptr<const Program> program;
     std::unique_ptr<Analysis> analysis;
@@ -86,6 +87,7 @@ class Session final : public LaunchWatch {
   std::map<const Program*, Known> analyses_;
   std::optional<LaunchContext> launch_;
   std::vector<std::unique_ptr<LaunchObserver>> observers_;
+  std::unique_ptr<const Routes> routes_;  ///< which of them hear of which instruction
 };
 
 }  // namespace attest::device::sim::detect

@@ -137,6 +137,7 @@ class Launch final : public LaunchObserver {
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
     return std::make_unique<Group>(launch_, group.wave_count);
   }
+  [[nodiscard]] Interest interest(std::uint32_t) const override { return {.after = false, .access = false}; }
 
  private:
   const LaunchContext& launch_;
