@@ -9,12 +9,12 @@
 #include "device/contracts/attest/attest_kernel.h"
 #include "device/contracts/attest/kernels.h"
 #include "device/contracts/attest/mla_sparse_args.h"
+#include "device/contracts/attest/split_results.h"
 
 namespace attest::device::contracts {
 namespace {
 
 using cases::Format;
-using contract::kv_lora_rank;
 
 std::string symbol(const cases::MlaSparse& p) {
   const char* q = p.q_format == Format::bf16 ? "bf16" : "fp8";
@@ -47,10 +47,6 @@ class AttestMlaSparse final : public AttestKernel {
 
     const std::uint64_t total_q = in.lengths.size();
     const std::uint64_t rows = total_q * static_cast<std::uint64_t>(p.heads);
-    const std::uint64_t partials = p.num_splits > 1 ? rows * static_cast<std::uint64_t>(p.num_splits) : 0;
-    const auto poison = [&](cases::Poison kind, Format format, std::uint64_t count, std::string_view tensor) {
-      return cases::poison_bytes(c, kind, format, count, tensor);
-    };
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
     const auto& q = buffers.add("q", in.q, p.q_format);
@@ -58,14 +54,7 @@ class AttestMlaSparse final : public AttestKernel {
     kv_pool.upload(in.kv_pool);
     const auto& indices = buffers.add("indices", in.indices);
     const auto& lengths = buffers.add("lengths", in.lengths);
-    const auto& out = buffers.add_unwritten(
-        "out", poison(c.memory.output, Format::bf16, rows * kv_lora_rank, "out"), Format::bf16);
-    const auto& lse =
-        buffers.add_unwritten("lse", poison(c.memory.output, Format::f32, p.return_lse ? rows : 0, "lse"));
-    const auto& partial_out = buffers.add_unwritten(
-        "partial_out", poison(c.memory.scratch, Format::f32, partials * kv_lora_rank, "partial_out"));
-    const auto& partial_lse =
-        buffers.add_unwritten("partial_lse", poison(c.memory.scratch, Format::f32, partials, "partial_lse"));
+    const SplitResults results(buffers, c, rows, p.num_splits, p.return_lse);
 
     const std::array<unsigned, 3> grid{ceil_div(p.heads, contract::rows_per_group),
                                        static_cast<unsigned>(total_q), static_cast<unsigned>(p.num_splits)};
@@ -80,10 +69,7 @@ class AttestMlaSparse final : public AttestKernel {
     args.kv_pool = kv_pool.data();
     args.indices = indices.as<std::int32_t>();
     args.lengths = lengths.as<std::int32_t>();
-    args.out = out.data();
-    args.lse = p.return_lse ? lse.as<float>() : nullptr;
-    args.partial_out = p.num_splits > 1 ? partial_out.as<float>() : nullptr;
-    args.partial_lse = p.num_splits > 1 ? partial_lse.as<float>() : nullptr;
+    results.name_in(args);
     args.page_stride = static_cast<std::uint32_t>(in.page_stride_bytes);
     args.page_size = p.page_size;
     args.heads = p.heads;
@@ -93,21 +79,11 @@ class AttestMlaSparse final : public AttestKernel {
     args.score_scale = p.sm_scale * p.q_scale * p.kv_scale;
     args.out_scale = p.kv_scale;
     if (!launch(gpu, attend, "mla_sparse", {grid, contract::threads}, args, budget, outcome)) return;
-    if (p.num_splits > 1) {
-      contract::SplitReduceArgs merge{};
-      merge.partial_out = partial_out.as<float>();
-      merge.partial_lse = partial_lse.as<float>();
-      merge.out = out.data();
-      merge.lse = args.lse;
-      merge.rows = static_cast<std::int32_t>(rows);
-      merge.num_splits = p.num_splits;
-      const hip::Geometry geometry{
-          {ceil_div(static_cast<std::int64_t>(rows), contract::rows_per_reduce), 1, 1}, contract::threads};
-      if (!launch(gpu, reduce, "split_reduce", geometry, merge, budget, outcome)) return;
-    }
+    if (results.split() &&
+        !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(), budget, outcome))
+      return;
 
-    outcome.outputs.tensors.push_back({"out", out.download()});
-    if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});
+    results.download(outcome);
     outcome.outputs.guard_damage = buffers.guard_damage();
     note_modification(outcome, q, in.q);
     note_modification(outcome, kv_pool, in.kv_pool);
