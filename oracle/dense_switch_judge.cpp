@@ -20,6 +20,7 @@
 #include "oracle/mla_bound.h"
 #include "oracle/mla_compare.h"
 #include "oracle/mla_launch.h"
+#include "oracle/worst_first.h"
 #include "reference/index_remap.h"
 #include "reference/matrix_product.h"
 #include "reference/paged_cache.h"
@@ -32,7 +33,7 @@ using cases::DenseSwitch, cases::DenseSwitchInputs;
 using Eigen::Index;
 using reference::Format, reference::Matrix, reference::Vector;
 
-constexpr std::size_t most_elements = 10, most_tokens_asked = 24;
+constexpr std::size_t most_tokens_asked = 24;
 
 /// Reference and bound of single rows of the output, 128 columns each.
 struct ExpectedRows {

@@ -36,10 +36,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 
 #include "oracle/mla_launch.h"
 #include "oracle/rounding_grid.h"
+#include "oracle/worst_first.h"
 #include "reference/formats.h"
 
 namespace attest::oracle {
@@ -52,7 +52,6 @@ using reference::MergedState;
 constexpr double u = 0x1p-24;
 constexpr double ln_2 = 0.69314718055994530942;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr std::size_t most_elements = 10;
 constexpr std::size_t most_witnesses = 16;
 
 struct Row {
@@ -217,17 +216,6 @@ class MergeLaunch {
   std::vector<std::byte> before_;
   std::vector<double> out_, lse_;
 };
-
-struct Named {
-  std::string text, detail;
-};
-
-/// Larger ratios first, then in the order of the rows.
-bool worse(const std::pair<double, Element>& a, const std::pair<double, Element>& b) {
-  if (a.first != b.first) return a.first > b.first;
-  return std::tie(a.second.request, a.second.position, a.second.head) <
-         std::tie(b.second.request, b.second.position, b.second.head);
-}
 
 /// A merge with one defect: what it would make of a row, for each variant; nullopt where it does not apply.
 struct ImaginedMerge {
@@ -411,7 +399,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
   const MergeStates& p = launch.problem();
   std::vector<std::pair<int, int>> failing;
   MismatchGrid grid("head");
-  std::vector<std::pair<double, Element>> worst;
+  WorstFirst worst;
   bool telling = false, any_class = false, any_element = false;
   for (int token = 0; token < p.tokens; ++token)
     for (int head = 0; head < p.heads; ++head) {
@@ -444,7 +432,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
         e.bound = v.of_lse ? bound.lse : bound.element[static_cast<std::size_t>(v.column)];
       }
       e.term = merged.empty ? "class" : v.of_lse ? "lse" : "weights";
-      worst.emplace_back(std::max(v.used, v.lse_used), std::move(e));
+      worst.offer(std::max(v.used, v.lse_used), std::move(e));
     }
 
   verdict.lane = "element";
@@ -459,9 +447,7 @@ Verdict judge_merge_states(const cases::Case& c, const cases::Inputs& inputs, co
     verdict.kind = VerdictKind::fail;
     verdict.stage = any_class ? "class" : any_element ? "element" : "lse";
     verdict.mismatch = grid.map();
-    std::sort(worst.begin(), worst.end(), worse);
-    if (worst.size() > most_elements) worst.resize(most_elements);
-    for (auto& [ratio, element] : worst) verdict.worst.push_back(std::move(element));
+    verdict.worst = worst.take();
     const Named named = Examination(launch, std::move(failing)).diagnose();
     verdict.diagnosis = named.text;
     const Element& e = verdict.worst.front();

@@ -11,13 +11,13 @@
 #include "oracle/mla_bound.h"
 #include "oracle/mla_compare.h"
 #include "oracle/mla_launch.h"
+#include "oracle/worst_first.h"
 
 namespace attest::oracle {
 namespace {
 
 using cases::Fill;
 using Eigen::Index;
-constexpr std::size_t most_elements = 10;
 
 bool power_of_two(double x) {
   int exponent = 0;

@@ -20,13 +20,13 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "oracle/mla_bound.h"
 #include "oracle/mla_compare.h"
 #include "oracle/mla_launch.h"
+#include "oracle/worst_first.h"
 #include "reference/paged_cache.h"
 
 namespace attest::oracle {
@@ -39,7 +39,7 @@ using Eigen::Index;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr Index k_columns = cases::prefill_k_columns, v_columns = cases::prefill_v_columns;
-constexpr std::size_t most_elements = 10, most_witnesses = 12;
+constexpr std::size_t most_witnesses = 12;
 
 /// One head of one request: query rows and all keys, the context's first, as real values.
 struct Head {
@@ -217,17 +217,6 @@ struct Defect {
   int variants;
   std::function<std::optional<Imagined>(const Head& h, int position, int variant)> make;
 };
-
-struct Named {
-  std::string text, detail;
-};
-
-/// Larger ratios first, then in the order of the rows.
-bool worse(const std::pair<double, Element>& a, const std::pair<double, Element>& b) {
-  if (a.first != b.first) return a.first > b.first;
-  return std::tie(a.second.request, a.second.position, a.second.head) <
-         std::tie(b.second.request, b.second.position, b.second.head);
-}
 
 class Examination {
  public:
@@ -424,7 +413,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
   const MlaPrefill& p = launch.problem();
   std::vector<Address> failing;
   MismatchGrid grid("head");
-  std::vector<std::pair<double, Element>> worst;
+  WorstFirst worst;
   bool telling = false;
   Stage first_failed = Stage::none;
   for (int r = 0; r < static_cast<int>(p.requests.size()); ++r) {
@@ -461,11 +450,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
         e.term = !judged  ? "class"
                  : of_lse ? "lse"
                           : dominating_term(launch.for_bound(h), launch.profile(), position, result.column);
-        worst.emplace_back(std::max(result.used, result.lse_used), std::move(e));
-        if (worst.size() > 4 * most_elements) {
-          std::sort(worst.begin(), worst.end(), worse);
-          worst.resize(most_elements);
-        }
+        worst.offer(std::max(result.used, result.lse_used), std::move(e));
       }
     }
   }
@@ -476,9 +461,7 @@ Verdict judge_mla_prefill(const cases::Case& c, const cases::Inputs& inputs, con
     verdict.mismatch = grid.map();
     verdict.stage = name(first_failed);
     if (first_failed == Stage::row || first_failed == Stage::lse) verdict.lane = "row";
-    std::sort(worst.begin(), worst.end(), worse);
-    if (worst.size() > most_elements) worst.resize(most_elements);
-    for (auto& [ratio, element] : worst) verdict.worst.push_back(std::move(element));
+    verdict.worst = worst.take();
     const Named named = Examination(launch, std::move(failing)).diagnose();
     verdict.diagnosis = named.text;
     const Element& e = verdict.worst.front();
