@@ -190,9 +190,12 @@ class Examination {
   }
   [[nodiscard]] const RowResult& result(Index row) const { return rows_[static_cast<std::size_t>(row)]; }
   [[nodiscard]] const RowAddress& address(Index row) const { return address_[static_cast<std::size_t>(row)]; }
+  [[nodiscard]] bool finite_out(Index row) const {
+    const auto values = y(row);
+    return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  }
   [[nodiscard]] bool finite(Index row) const {
-    for (const double v : y(row))
-      if (!std::isfinite(v)) return false;
+    if (!finite_out(row)) return false;
     return !launch_.has_lse() || !std::isnan(launch_.lse[row]);
   }
   [[nodiscard]] const cases::Request& request_of(Index row) const {
@@ -241,18 +244,29 @@ class Examination {
         ++whole;
       else if (same >= 8 && !poison_of_zeros)
         ++partly;
-      else if (result(r).lse_used > 1 && !poison_of_zeros && lse_untouched(r))
+      else if (result(r).lse_used > 1 && !poison_of_zeros && lse_untouched(r) &&
+               (poison != cases::Poison::nan || finite_out(r)))  // else NaN that was computed
         ++lse_only;
       if (first < 0 && whole + partly + lse_only > 0) first = r;
     }
     const auto found = [&](const char* text, Index count) {
-      return Diagnosis{text, fmt::format("{} rows still hold what the buffer held, {}; the first is {}",
-                                         count, cases::name(poison), where(first))};
+      return Diagnosis{text,
+                       fmt::format("{} rows still hold what the buffer held, {}; the first is {}", count,
+                                   cases::name(poison), where(first < 0 ? failing_.front() : first))};
     };
     if (whole > 0) return found("rows unwritten", whole);
     if (partly > 0) return found("columns unwritten", partly);
     if (lse_only > 0) return found("lse unwritten", lse_only);
+    if (poison_of_zeros && launch_.has_lse() && everyone_zero_lse())
+      return found("lse unwritten", launch_.out.rows());
     return std::nullopt;
+  }
+
+  // One lse of 0 may have been written. A launch of nothing else, some of them wrong, was not.
+  [[nodiscard]] bool everyone_zero_lse() const {
+    for (Index r = 0; r < launch_.out.rows(); ++r)
+      if (launch_.lse[r] != 0) return false;
+    return std::any_of(failing_.begin(), failing_.end(), [&](Index r) { return result(r).lse_used > 1; });
   }
 
   Diagnosis not_a_number() const {
@@ -482,8 +496,9 @@ class Examination {
   // An lse may be wrong for a reason of its own: a later round looks at the output alone.
   std::optional<Diagnosis> imagined(bool with_lse) {
     if (with_lse && !launch_.has_lse()) return std::nullopt;
-    const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(),
-                                        [&](Index r) { return visible(r) == group_of(r).kv_len; });
+    const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(), [&](Index r) {
+      return visible(r) > 0 && visible(r) == group_of(r).kv_len;
+    });
     for (const Defect& defect : imaginable_defects(launch_, rules_, profile_, over_reads)) {
       int last = -1;
       const auto explained = [&](const Witness& w) {

@@ -91,8 +91,9 @@ class Catalogue {
 
   std::vector<Defect> all() {
     query_of_another_position();
-    other_keys();
+    other_keys(false);
     causal_bounds_too_far();
+    other_keys(true);
     merges();
     scales();
     last_split();
@@ -172,8 +173,19 @@ class Catalogue {
   // where rows that see all keys hold NaN, that is what happened.
   void causal_bounds_too_far() {
     if (over_reads_) return;
-    other_bound("causal bound one too far",
-                [](const Witness& w) { return std::optional<Index>(w.visible() + 1); });
+    // From the bound itself, which may lie below 0: a row two or more in front of the first key would stay
+    // empty.
+    other_bound("causal bound one too far", [](const Witness& w) {
+      const MlaGroup& group = w.home->request.group;
+      const Index bound =
+          group.causal ? group.kv_len - group.q_len + static_cast<int>(w.row / w.home->request.heads) + 1
+                       : group.kv_len;
+      return bound < 0 ? std::nullopt : std::optional<Index>(bound + 1);
+    });
+    // kv_len - q_len + position compared without a sign: with q_len = kv_len + 1 no different from the last.
+    other_bound("rows in front of the first key not masked", [](const Witness& w) {
+      return w.visible() > 0 ? std::nullopt : std::optional<Index>(w.home->request.kv_len);
+    });
     if (!causal_) return;
     other_bound("causal mask missing",
                 [](const Witness& w) { return std::optional<Index>(w.home->request.kv_len); });
@@ -289,8 +301,9 @@ class Catalogue {
   }
 
   /// Attention over the rows that an addressing defect of this op would read.
-  void other_keys() {
-    for (const OtherKeys& other : launch_.problem.keys->other_keys())
+  void other_keys(bool after_bounds) {
+    for (const OtherKeys& other : launch_.problem.keys->other_keys()) {
+      if (other.after_bounds != after_bounds) continue;
       defects_.push_back({other.text, count(1),
                           [rules = rules_, &profile = profile_, scales = scales_, rows = other.rows](
                               const Witness& w, int, bool with_lse, Fit* fit) {
@@ -307,6 +320,7 @@ class Catalogue {
                             return explains(w, imagined, rules, profile, with_lse, fit);
                           },
                           [detail = other.detail](const Witness&, int) { return detail; }});
+    }
   }
 
   // Partials are weighted by L^beta in place of L = exp(lse): log2 e when an lse in base 2 is merged as a

@@ -37,6 +37,7 @@ struct OtherKeys {
   /// [n, 576] decoded, unscaled, for a row of `group` that should see `visible` keys. nullopt where the
   /// defect does not apply or leads outside of what was placed.
   std::function<std::optional<Matrix>(int group, int visible)> rows;
+  bool after_bounds = false;  ///< a wrong causal bound may look like it and is the plainer cause
 };
 
 class MlaKeys {

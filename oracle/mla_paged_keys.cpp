@@ -85,6 +85,22 @@ class PagedKeys final : public MlaKeys {
         return row_at(static_cast<std::uint64_t>(*page) * row_bytes_);
       };
       add("first token of each page only", page_count, first_of_page, "as many keys as pages");
+      // The same where the bound in pages falls below the first and is compared without a sign, or where
+      // there is none.
+      const auto all_pages = [this, page_size](int group, int) {
+        return (kv_len(group) + page_size - 1) / page_size;
+      };
+      add(
+          "first token of each page only",
+          [page_count, all_pages](int group, int visible) {
+            const int count = page_count(group, visible);
+            return count > 0 ? count : all_pages(group, visible);
+          },
+          first_of_page, "as many keys as pages, rows in front of the first page see all");
+      others.back().after_bounds = true;
+      add("first token of each page only", all_pages, first_of_page,
+          "as many keys as pages, without a causal bound");
+      others.back().after_bounds = true;
       add("page size treated as 1", visible_keys, first_of_page, "token t is the first row of page entry t");
       add("page size treated as 1", visible_keys, page_as_slot, "page entries were taken for row numbers");
       add("page size treated as 1", page_count, page_as_slot, "page entries were taken for row numbers");

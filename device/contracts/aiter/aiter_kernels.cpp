@@ -435,7 +435,11 @@ class AiterDecode final : public Kernel {
       DecodeArguments args = common_arguments(in_.q, in_.qo_indptr);
       hip::DeviceBuffer& out =
           add_poisoned("out", case_.memory.output, Format::bf16, total_q_ * heads_ * v_head_dim);
-      hip::DeviceBuffer& lse = add_poisoned("splitLse", case_.memory.output, Format::f32, total_q_ * heads_);
+      // The caller gets this buffer as the lse, so it holds what the oracle expects an unwritten lse to hold.
+      const std::size_t rows_of_lse = total_q_ * heads_;
+      hip::DeviceBuffer& lse = buffers_.add_unwritten(
+          "splitLse", cases::poison_bytes(case_, case_.memory.output, Format::f32, rows_of_lse, "lse"),
+          Format::f32);
       args.ptr_r.value = address(out);
       args.ptr_lse.value = address(lse);
       args.s_mqa.value = static_cast<std::uint32_t>(p_.heads);
