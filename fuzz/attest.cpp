@@ -125,6 +125,16 @@ in a thousand comparisons; fuzz/report/drift.h derives the rule). Speed is shown
 Exit codes: 0 written, and nothing became worse; of two runs, 1 a new finding, a worse verdict, drift, or a
 kernel that is no more tested; 2 a bad option, file or folder, or runs without a kernel in common.)");
   footer(
+      "triage",
+      R"(Sorts what campaigns found by known causes: a finding is of a cause when kernel, smallest case, diagnosis
+and detail are as the list says (fuzz/causes.h). What fits none is new, and is listed with the command that
+explains it.
+
+  attest triage night/joined
+  attest triage night/joined --causes mine.json --json
+
+Exit codes: 0 all findings are of known causes, or there are none; 1 a new one; 2 a bad file or folder.)");
+  footer(
       "replay",
       R"(A failure file runs on the kernel it was found with and says whether the recorded failure came back, bit for
 bit. A case file runs on attest/<op> or the kernels named.
@@ -316,6 +326,13 @@ int run(int argc, char** argv) {
       "File for the page [report.html, or comparison.html, in the (later) run folder; none with --json]");
   report_verb->add_flag("--json", common.json, "Print the numbers of the page as JSON on stdout");
 
+  TriageOptions triage;
+  CLI::App* triage_verb = app.add_subcommand("triage", "Sort what runs found by known causes; say what is new");
+  triage_verb->add_option("run", triage.words, "Run folders, failure files, or folders of them")->required();
+  triage_verb->add_option("--causes", triage.causes, "List of known causes (fuzz/causes.h)")
+      ->capture_default_str();
+  triage_verb->add_flag("--json", common.json, "Print the sorted findings as JSON on stdout");
+
   ReplayOptions replay;
   CLI::App* replay_verb = app.add_subcommand("replay", "Run case files, failure files or SEED:NUMBER again");
   replay_verb->add_option("case", replay.cases, "Case file, failure file, or SEED:NUMBER")->required();
@@ -493,6 +510,7 @@ int run(int argc, char** argv) {
   }
   if (merge_verb->parsed()) return verb_merge(common, merge);
   if (report_verb->parsed()) return verb_report(common, report);
+  if (triage_verb->parsed()) return verb_triage(common, triage);
   if (replay_verb->parsed()) return verb_replay(common, replay);
   if (explain_verb->parsed()) return verb_explain(common, explain);
   if (trace_verb->parsed()) return verb_trace(common, trace);

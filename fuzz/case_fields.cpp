@@ -2,9 +2,13 @@
 #include "fuzz/case_fields.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+
+#include "fuzz/strict_json.h"
 
 namespace attest::fuzz {
 namespace {
@@ -35,6 +39,17 @@ void flatten(Fields& fields, const std::string& path, const Json& value) {
   }
 }
 
+bool meets(const Json& condition, const Json& value) {
+  if (condition.is_array())
+    return std::any_of(condition.begin(), condition.end(),
+                       [&](const Json& one) { return meets(one, value); });
+  if (condition.is_object() && condition.contains("not")) return condition.at("not") != value;
+  if (condition.is_object())
+    return value.is_number() && (!condition.contains("min") || condition.at("min") <= value) &&
+           (!condition.contains("max") || value <= condition.at("max"));
+  return condition == value;
+}
+
 std::string class_of(std::int64_t n) {
   if (n < 0) return "negative";
   const auto u = static_cast<std::uint64_t>(n);
@@ -60,6 +75,21 @@ Fields fields_of(const Json& case_json) {
   for (const auto& [key, value] : case_json.items())
     if (key != "schema" && key != "op" && key != "seed") flatten(fields, key, value);
   return fields;
+}
+
+bool meets_all(const Fields& where, const Fields& fields) {
+  return std::all_of(where.begin(), where.end(), [&](const auto& condition) {
+    const auto field = fields.find(condition.first);
+    return field != fields.end() && meets(condition.second, field->second);
+  });
+}
+
+void check_condition(const Json& condition, const std::string& where) {
+  if (condition.is_object()) check_members(condition, where, {}, {"min", "max", "not"});
+}
+
+bool matches(const std::string& glob, const std::string& text) {
+  return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
 }
 
 std::vector<std::string> strata_of(const Json& case_json) {

@@ -25,6 +25,15 @@ namespace attest::fuzz {
 /// @param case_json as to_json(Case) gives it
 std::map<std::string, Json> fields_of(const Json& case_json);
 
+/// Whether every field named in `where` is there and meets its condition: a value; a list of conditions, one
+/// of which is met; {"min": n, "max": n}, both ends in, either may be left out; or {"not": value}.
+bool meets_all(const std::map<std::string, Json>& where, const std::map<std::string, Json>& fields);
+/// Throws UsageError, beginning with `where`, when it is no condition.
+void check_condition(const Json& condition, const std::string& where);
+
+/// Shell patterns, as the lists of known things use them.
+bool matches(const std::string& glob, const std::string& text);
+
 /// The classes that coverage counts, "shape.heads=16", one per field, in order of field. Names and switches
 /// are their own class. Counts up to 4 and powers of two are their own class, what lies between two powers of
 /// two is one: "9..15". Floats, which cases write as bits, are "1" or "other". A list's numbers give their

@@ -3,7 +3,6 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -18,29 +17,11 @@
 namespace attest::fuzz {
 namespace {
 
-bool matches(const std::string& glob, const std::string& text) {
-  return ::fnmatch(glob.c_str(), text.c_str(), 0) == 0;
-}
-
-bool meets(const Json& condition, const Json& value) {
-  if (condition.is_array())
-    return std::any_of(condition.begin(), condition.end(),
-                       [&](const Json& one) { return meets(one, value); });
-  if (condition.is_object())
-    return value.is_number() && (!condition.contains("min") || condition.at("min") <= value) &&
-           (!condition.contains("max") || value <= condition.at("max"));
-  return condition == value;
-}
-
 bool applies(const KnownFailure& entry, const std::string& kernel, const std::string& arch,
              const std::string& device, const cases::Case& c) {
   if (!concerns(entry, kernel, arch, device) || entry.op != cases::op_name(c.problem)) return false;
   if (entry.where.empty()) return true;
-  const auto fields = fields_of(to_json(c));
-  return std::all_of(entry.where.begin(), entry.where.end(), [&](const auto& condition) {
-    const auto field = fields.find(condition.first);
-    return field != fields.end() && meets(condition.second, field->second);
-  });
+  return meets_all(entry.where, fields_of(to_json(c)));
 }
 
 bool is_date(const std::string& text) {
@@ -91,8 +72,7 @@ KnownFailure read_entry(const Json& json, const std::string& where) {
   for (const auto& [field, condition] : json.at("where").items()) {
     if (known.count(field) == 0)
       throw UsageError(fmt::format("{}: where: no case of {} has a field '{}'", where, entry.op, field));
-    if (condition.is_object())
-      check_members(condition, fmt::format("{}: where.{}", where, field), {}, {"min", "max"});
+    check_condition(condition, fmt::format("{}: where.{}", where, field));
     entry.where[field] = condition;
   }
   return entry;

@@ -9,8 +9,8 @@
 //     "op": "mla_decode",                            which cases: this op,
 //     "kernel": "aiter/mla_*@paged",                 kernels, by glob (* and ?),
 //     "arch": "gfx942", "device": "*",               by glob; device may be left out
-//     "where": {"shape.page_size": {"min": 2}},      fields of the case (fuzz/case_fields.h): a value, a list
-//                                                    of values, or {"min", "max"}; may be left out
+//     "where": {"shape.page_size": {"min": 2}},      fields of the case and conditions
+//                                                    (fuzz/case_fields.h); may be left out
 //     "signature": "mla_decode/aiter/*fail/result/*",     which failures, by glob
 //     "issue": "https://github.com/ROCm/aiter/issues/2996",
 //     "expires": "2027-03-31",                       the last day it counts

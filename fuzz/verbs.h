@@ -163,6 +163,12 @@ struct ReportOptions {
 };
 int verb_report(const Common& common, const ReportOptions& options);
 
+struct TriageOptions {
+  std::vector<std::string> words;  ///< run folders, failure files, or folders of them
+  std::string causes = "cases/causes.json";
+};
+int verb_triage(const Common& common, const TriageOptions& options);
+
 int verb_kernels(const Common& common);
 int verb_devices(const Common& common);
 
