@@ -70,9 +70,10 @@ struct Page {
   void list(const Reader& by, std::size_t first, std::size_t count) {
     if (listed != 0) {
       ReadRange& last = ranges[listed - 1];
-      if (last.first + last.count == static_cast<int>(first) && last.by.group == by.group &&
-          last.by.who == by.who && last.by.epoch == by.epoch) {
-        last.count = static_cast<std::uint16_t>(last.count + count);
+      const std::size_t behind = std::size_t{last.first} + last.count;
+      if (first >= last.first && first <= behind && last.by.group == by.group && last.by.who == by.who &&
+          last.by.epoch == by.epoch) {
+        last.count = static_cast<std::uint16_t>(std::max(behind, first + count) - last.first);
         return;
       }
     }
@@ -91,11 +92,87 @@ struct Page {
         note_reader(readers[k], ranges[n].by);
   }
 
+  void open_for_writing() {
+    if (!writers.empty()) return;
+    play_back();
+    writers.resize(page_dwords);
+  }
+
+  void forget() {
+    listed = 0;
+    readers.clear();
+    writers.clear();
+  }
+
   std::size_t listed = 0;
-  std::array<ReadRange, most_listed> ranges;
   std::vector<Reader> readers;  ///< [page_dwords], or empty: what is listed
   std::vector<Writer> writers;  ///< [page_dwords] or empty; never without readers
+  std::array<ReadRange, most_listed> ranges;
 };
+
+}  // namespace
+
+/// The pages of a launch by number, in a table of its own: open addressing, never more than half full. Their
+/// storage is used again by the next launch.
+class GlobalPages {
+ public:
+  /// nullptr: there are `most_pages` already, and this is none of them.
+  Page* at(std::uint64_t number) {
+    if (2 * used_ >= slots_.size()) grow();
+    Slot& slot = find(number);
+    if (slot.page != nullptr) return slot.page;
+    if (used_ == most_pages) return nullptr;
+    slot = {number, fresh()};
+    return slot.page;
+  }
+  /// What is remembered, not the storage, unless that is large.
+  void forget() {
+    if (chunks_.size() * chunk_pages > most_kept) {
+      chunks_.clear();
+      slots_.clear();
+    }
+    for (std::size_t n = 0; n < std::min(used_, chunks_.size() * chunk_pages); ++n)
+      chunks_[n / chunk_pages][n % chunk_pages].forget();
+    std::fill(slots_.begin(), slots_.end(), Slot());
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t chunk_pages = 64, most_kept = 4096;
+  struct Slot {
+    std::uint64_t number = 0;
+    Page* page = nullptr;
+  };
+
+  Page* fresh() {
+    if (used_ == chunks_.size() * chunk_pages) chunks_.push_back(std::make_unique<Page[]>(chunk_pages));
+    Page* page = &chunks_[used_ / chunk_pages][used_ % chunk_pages];
+    ++used_;
+    return page;
+  }
+  Slot& find(std::uint64_t number) {
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t k = (number * 0x9e3779b97f4a7c15u >> 32) & mask;
+    while (slots_[k].page != nullptr && slots_[k].number != number) k = (k + 1) & mask;
+    return slots_[k];
+  }
+  void grow() {
+    std::vector<Slot> old(std::max<std::size_t>(1024, 2 * slots_.size()));
+    old.swap(slots_);
+    for (const Slot& slot : old)
+      if (slot.page != nullptr) find(slot.number) = slot;
+  }
+
+  std::vector<Slot> slots_;  ///< a power of two
+  std::vector<std::unique_ptr<Page[]>> chunks_;
+  std::size_t used_ = 0;
+};
+
+std::shared_ptr<GlobalPages> make_global_pages() {
+  return std::make_shared<GlobalPages>();
+}
+
+namespace {
 
 constexpr std::uint32_t pack(std::uint32_t wave, std::uint32_t index) {
   return wave << 24 | (index & 0xffffff);
@@ -120,9 +197,18 @@ struct Use {
 
 class Launch final : public LaunchObserver {
  public:
-  explicit Launch(const LaunchContext& launch)
-      : context(launch), communicates(launch.view.program.communicates()) {}
+  Launch(const LaunchContext& launch, GlobalPages& pages)
+      : context(launch), communicates(launch.view.program.communicates()), pages_(pages) {}
+  ~Launch() override { pages_.forget(); }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t linear_id) override;
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    const AccessShape& shape = context.analysis.access[index];
+    const bool global =
+        shape.touches_memory() && (shape.space == Space::global || shape.space == Space::flat);
+    return {.before = global, .after = global && shape.kind != AccessKind::load};
+  }
   void end() override {
     for (auto& [pair, hazard] : harmless) context.findings.report.add(std::move(hazard));
     harmless.clear();
@@ -132,13 +218,9 @@ class Launch final : public LaunchObserver {
     const std::uint64_t number = address / page_bytes;
     Recent& recent = recent_[number % recent_.size()];
     if (recent.number == number) return recent.page;
-    auto found = pages_.find(number);
-    if (found == pages_.end()) {
-      if (pages_.size() >= most_pages) return nullptr;
-      found = pages_.emplace(number, std::make_unique<Page>()).first;
-    }
-    recent = {number, found->second.get()};
-    return recent.page;
+    Page* page = pages_.at(number);
+    if (page != nullptr) recent = {number, page};
+    return page;
   }
 
   const LaunchContext& context;
@@ -151,8 +233,8 @@ class Launch final : public LaunchObserver {
     std::uint64_t number = ~std::uint64_t{0};
     Page* page = nullptr;
   };
-  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
-  std::array<Recent, 1024> recent_;
+  GlobalPages& pages_;
+  std::array<Recent, 256> recent_;
 };
 
 class Group final : public Observer {
@@ -169,10 +251,10 @@ class Group final : public Observer {
     use.write = access.writes() && !(step.effects.lds_dma && step.effects.load);
     use.atomic = access.shape.kind == AccessKind::atomic || step.instruction.sc1;
     if (use.atomic && launch_.communicates) synchronise(access);
-    for (std::uint64_t m = access.global; m != 0; m &= m - 1) {
-      use.lane = std::countr_zero(m);
-      touch(step, use, access.address[0][use.lane], access.bytes_of(use.lane));
-    }
+    if (access.shortened != 0 || use.atomic)
+      touch_lanes(step, use, access, access.global);
+    else
+      touch_runs(step, use, access);
     return true;
   }
 
@@ -215,6 +297,79 @@ class Group final : public Observer {
     return found != known_.end() && found->second >= time;
   }
 
+  void touch_lanes(const Step& step, Use use, const Access& access, std::uint64_t mask) {
+    for (std::uint64_t m = mask; m != 0; m &= m - 1) {
+      use.lane = std::countr_zero(m);
+      touch(step, use, access.address[0][use.lane], access.bytes_of(use.lane));
+    }
+  }
+
+  /// Lanes whose bytes follow each other, all at once, where nobody has written what they read or touched
+  /// what they write.
+  void touch_runs(const Step& step, const Use& use, const Access& access) {
+    const std::uint64_t* address = access.address[0];
+    for (std::uint64_t m = access.global; m != 0;) {
+      const int first = std::countr_zero(m);
+      const std::uint64_t start = address[first];
+      std::uint64_t end = start + access.bytes, rest = m & (m - 1);
+      while (rest != 0 && address[std::countr_zero(rest)] == end) {
+        end += access.bytes;
+        rest &= rest - 1;
+      }
+      const bool done = use.write ? write_run(step, start, end) : read_run(step, start, end);
+      if (!done) touch_lanes(step, use, access, m & ~rest);
+      m = rest;
+    }
+  }
+
+  /// @return false: somebody wrote to one of the pages, and nothing was remembered
+  bool read_run(const Step& step, std::uint64_t start, std::uint64_t end) {
+    Page* pages[2] = {};
+    const std::uint64_t first_page = start / page_bytes, last_page = (end - 1) / page_bytes;
+    if (last_page - first_page > 1) return false;  // of 64 times 16 bytes: only from addresses that wrap
+    for (std::uint64_t n = first_page; n <= last_page; ++n) {
+      Page* page = pages[n - first_page] = launch_.page_of(n * page_bytes);
+      if (page != nullptr && !page->writers.empty()) return false;
+    }
+    const Reader by{me_, pack(step.wave.id_in_group, step.index), epoch_};
+    for (std::uint64_t n = first_page; n <= last_page; ++n) {
+      Page* page = pages[n - first_page];
+      if (page == nullptr) continue;
+      const std::uint64_t base = n * page_bytes;
+      const std::size_t first = (std::max(start, base) - base) / 4,
+                        behind = (std::min(end, base + page_bytes) - base + 3) / 4;
+      if (page->readers.empty())
+        page->list(by, first, behind - first);
+      else
+        for (std::size_t k = first; k < behind; ++k) note_reader(page->readers[k], by);
+    }
+    return true;
+  }
+
+  /// @return false: not that simple, and nothing was remembered
+  bool write_run(const Step& step, std::uint64_t start, std::uint64_t end) {
+    const std::uint64_t base = start / page_bytes * page_bytes;
+    if ((start | end) % 4 != 0 || end - base > page_bytes) return false;
+    Page* page = launch_.page_of(start);
+    if (page == nullptr) return true;
+    const std::size_t first = (start - base) / 4, behind = (end - base) / 4;
+    page->open_for_writing();
+    const std::uint32_t wave = step.wave.id_in_group;
+    bool alone = true;
+    for (std::size_t k = first; k < behind; ++k) {
+      const Writer& w = page->writers[k];
+      const Reader& r = page->readers[k];
+      alone = alone &&
+              (w.group == nobody || (w.group == me_ && (w.epoch != epoch_ || w.who >> 24 == wave))) &&
+              (r.group == nobody || (r.group == me_ && (r.epoch != epoch_ || r.who >> 24 == wave)));
+    }
+    if (!alone) return false;
+    const Writer now{me_, pack(wave, step.index), epoch_, time_, 0xf, false};
+    std::fill(page->writers.begin() + static_cast<std::ptrdiff_t>(first),
+              page->writers.begin() + static_cast<std::ptrdiff_t>(behind), now);
+    return true;
+  }
+
   void touch(const Step& step, Use& use, std::uint64_t address, std::uint32_t bytes) {
     const std::uint32_t who = pack(step.wave.id_in_group, step.index);
     while (bytes != 0) {
@@ -235,10 +390,7 @@ class Group final : public Observer {
         address += in_page;
         continue;
       }
-      if (use.write && page->writers.empty()) {
-        page->play_back();
-        page->writers.resize(page_dwords);
-      }
+      if (use.write) page->open_for_writing();
       for (const std::uint64_t end = address + in_page; address < end;) {
         const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(4 - address % 4, end - address));
         const std::size_t dword = address % page_bytes / 4;
@@ -342,8 +494,8 @@ std::unique_ptr<Observer> Launch::observe(Workgroup&, std::uint64_t linear_id) {
 
 }  // namespace
 
-std::unique_ptr<LaunchObserver> check_global(const LaunchContext& launch) {
-  return std::make_unique<Launch>(launch);
+std::unique_ptr<LaunchObserver> check_global(const LaunchContext& launch, GlobalPages& pages) {
+  return std::make_unique<Launch>(launch, pages);
 }
 
 }  // namespace attest::device::sim::detect

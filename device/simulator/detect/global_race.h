@@ -21,6 +21,8 @@
 
 namespace attest::device::sim::detect {
 
-std::unique_ptr<LaunchObserver> check_global(const LaunchContext& launch);
+/// Where it keeps what it remembers; emptied after each launch.
+std::shared_ptr<GlobalPages> make_global_pages();
+std::unique_ptr<LaunchObserver> check_global(const LaunchContext& launch, GlobalPages& pages);
 
 }  // namespace attest::device::sim::detect

@@ -62,7 +62,7 @@ struct Shadow {
     std::uint32_t split = 0;  ///< the epoch in which the dwords went their own ways
   };
   std::vector<Block> blocks;
-  std::vector<Cell> cells;              ///< [4 * blocks], valid while the block is split
+  std::vector<Cell> cells;              ///< [4 * blocks] or empty, valid while the block is split
   std::vector<std::uint16_t> arriving;  ///< [4 * blocks] 1 + slot of an LDS-DMA that is not done
   std::vector<Unwaited> unwaited;       ///< empty until the first
   std::uint32_t epoch = 0;
@@ -151,7 +151,7 @@ class Group final : public Observer {
     const std::size_t blocks = (std::size_t{group.lds_bytes} + block_bytes - 1) / block_bytes;
     if (shadow_.blocks.size() < blocks) {
       shadow_.blocks.resize(blocks);
-      shadow_.cells.resize(4 * blocks);
+      shadow_.cells.clear();
       shadow_.arriving.resize(4 * blocks);
     }
     next_epoch();
@@ -325,6 +325,7 @@ class Group final : public Observer {
   /// What is remembered of one dword, apart from its block from now on.
   Cell& cell(std::uint32_t dword) {
     Shadow::Block& b = shadow_.blocks[dword / 4];
+    if (shadow_.cells.empty()) shadow_.cells.resize(4 * shadow_.blocks.size());
     Cell* first = &shadow_.cells[dword / 4 * std::size_t{4}];
     if (b.split != shadow_.epoch) {
       b.split = shadow_.epoch;
@@ -462,7 +463,7 @@ class Group final : public Observer {
   }
 
   void mark_unwaited(const Issued& i, std::uint8_t wave) {
-    if (shadow_.unwaited.size() < shadow_.cells.size()) shadow_.unwaited.resize(shadow_.cells.size());
+    if (shadow_.unwaited.size() < shadow_.arriving.size()) shadow_.unwaited.resize(shadow_.arriving.size());
     shadow_.unwaited_epoch = shadow_.epoch;
     for (const std::uint32_t address : i.addresses)
       for_dwords(address, i.bytes, [&](std::uint32_t dword, std::uint8_t bytes) {

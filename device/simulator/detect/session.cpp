@@ -158,7 +158,10 @@ void Session::begin(const LaunchView& view) {
   observers_.clear();
   const bool lds_race = chosen_.has(Detector::lds_race), lds_dma = chosen_.has(Detector::lds_dma);
   if (lds_race || lds_dma) observers_.push_back(check_lds(*launch_, lds_race, lds_dma));
-  if (chosen_.has(Detector::global_race)) observers_.push_back(check_global(*launch_));
+  if (chosen_.has(Detector::global_race)) {
+    if (global_pages_ == nullptr) global_pages_ = make_global_pages();
+    observers_.push_back(check_global(*launch_, *global_pages_));
+  }
   if (chosen_.has(Detector::waits)) observers_.push_back(check_waits(*launch_));
   if (chosen_.has(Detector::wait_states)) observers_.push_back(check_wait_states(*launch_));
   if (chosen_.has(Detector::barrier)) observers_.push_back(check_barriers(*launch_));

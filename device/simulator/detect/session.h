@@ -55,6 +55,8 @@ struct LaunchContext {
   Findings& findings;
 };
 
+class GlobalPages;
+
 class Session final : public LaunchWatch {
  public:
   Session();
@@ -85,6 +87,7 @@ class Session final : public LaunchWatch {
   Delivery delivery_ = Delivery::immediate;
   Findings findings_;
   std::map<const Program*, Known> analyses_;
+  std::shared_ptr<GlobalPages> global_pages_;
   std::optional<LaunchContext> launch_;
   std::vector<std::unique_ptr<LaunchObserver>> observers_;
   std::unique_ptr<const Routes> routes_;  ///< which of them hear of which instruction

@@ -17,7 +17,6 @@ namespace {
 /// Where an instruction stands: in wait states as LLVM counts them, and with MFMA occupying their unit.
 struct Moment {
   std::uint32_t states = 0, busy = 0;
-  std::uint32_t number = 0;  ///< of the wave's instructions, low half
   std::uint32_t index = no_index;
 };
 
@@ -25,35 +24,55 @@ namespace produced {
 constexpr std::uint8_t valu = 1, trans = 2, part = 4, dot = 8, matrix = 16;
 }
 
-struct Written {
-  Moment at;
-  std::uint8_t by = 0;  ///< bits of namespace produced; 0: nothing that matters
-  Matrix matrix = Matrix::none;
+/// What the rules know of an instruction before it runs.
+struct Traits {
+  std::uint8_t by = 0;  ///< what its vector results are: bits of namespace produced; 0: nothing that matters
+  std::uint8_t states = 1;  ///< that it takes itself
+  std::uint8_t lasts = 0;   ///< wait states until the last rule about its results, beside `plain_lasts`
   std::uint8_t passes = 0;
-  Op op = Op::invalid;
-  Registers result;
+  Matrix matrix = Matrix::none;
+  bool stalls = false;           ///< s_waitcnt, s_barrier
+  bool holds_data = false;       ///< a store whose data must not be overwritten at once
+  bool takes_c = false;          ///< an MFMA that reads C for a while
+  bool near = false;             ///< VALU that any VALU result may be too close to: lane reads, DPP
+  bool watches_scalars = false;  ///< SALU and messages that a rule is about
+  bool setreg = false;
+  bool scalars = false;  ///< writes scalar registers
 };
 
-struct Taken {  ///< read by an MFMA as C, or by a store as data
-  Moment at;
-  std::uint8_t passes = 0;
-};
+/// The rules reach back this many wait states and no further, so what happened longer ago in instructions
+/// (each takes one state at least) needs no remembering: registers name the instruction that wrote them by
+/// its place in a ring.
+constexpr std::uint32_t horizon = 19;
+constexpr std::uint32_t ring_size = 32;
+
+/// Beyond Traits::lasts: how long MFMA, lane reads and DPP look for plain VALU results, and how long anything
+/// looks for scalars.
+constexpr std::uint32_t plain_lasts = 2, scalars_last = 5;
+
+/// Of two counts of states that may have wrapped.
+constexpr bool earlier(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) < 0;
+}
+
+/// A number of an instruction of the wave, from 64 on; 0: none.
+using Serial = std::uint32_t;
 
 struct WaveState {
   Moment now{.states = 64, .busy = 64};
+  Serial serial = 64;             ///< of the instruction `now`
   std::uint32_t matrix_free = 0;  ///< in busy states: when the matrix unit takes the next one
   std::uint32_t stall = 0;        ///< states at the last s_waitcnt or s_barrier
-  std::array<Written, 512> vector;
-  std::array<Taken, 512> as_c, as_data;
-  std::array<Moment, scalar::count> valu_scalar;  ///< SGPRs, vcc, exec written by VALU
-  Moment m0;                                      ///< by SALU
-  std::array<Moment, 64> setreg;                  ///< by hardware register
-  std::uint32_t latest_vector = 0,
-                latest_scalar = 0;  ///< states at the last entry of each: nothing older matters
+  std::array<Moment, ring_size> ring;
+  std::array<Serial, 512> vector{};                 ///< written by
+  std::array<Serial, 512> as_c{}, as_data{};        ///< read by an MFMA as C, by a store as data
+  std::array<Serial, scalar::count> valu_scalar{};  ///< SGPRs, vcc, exec written by VALU
+  Serial m0 = 0;                                    ///< by SALU
+  std::array<Serial, 64> setreg{};                  ///< by hardware register
+  // States from which on nothing that lies behind matters: to any reader, to those that plain VALU results
+  // matter to as well, to readers of scalars.
+  std::uint32_t results_until = 0, plain_until = 0, scalars_until = 0;
 };
-
-/// The largest number of any rule.
-constexpr std::uint32_t horizon = 19;
 
 unsigned dwords_stored(const Instruction& i) {
   return dwords(info(i.op).src[1]);
@@ -74,7 +93,7 @@ bool is_lane_access(Op op) {
 }
 
 /// Wait states until the D of an MFMA can be read as A or B, by VALU, or overwritten.
-unsigned matrix_result(const Written& w, bool to_memory) {
+unsigned matrix_result(const Traits& w, bool to_memory) {
   if (w.matrix == Matrix::dgemm) {
     if (to_memory) return w.passes == 4 ? 9 : 18;
     return w.passes == 4 ? 6 : 11;
@@ -82,8 +101,38 @@ unsigned matrix_result(const Written& w, bool to_memory) {
   return w.passes + (w.matrix == Matrix::xdl ? 3u : 2u);
 }
 
-/// States of waves that have ended, used again: 40 KiB each would otherwise be cleared for every one. What an
-/// earlier wave did lies so many states back that it is as good as forgotten.
+Traits traits_of(const Instruction& i, const Effects& e) {
+  Traits t;
+  const Op op = i.op;
+  t.passes = e.passes;
+  t.matrix = e.matrix;
+  if (op == Op::s_nop) t.states = static_cast<std::uint8_t>(1 + (i.imm & 0xf));
+  t.stalls = op == Op::s_waitcnt || op == Op::s_barrier;
+  t.holds_data = holds_data(i, e) && i.data[0] != operand::none;
+  t.near = e.unit == Unit::valu && (is_lane_read(op) || e.dpp);
+  t.setreg = op == Op::s_setreg_b32 || op == Op::s_setreg_imm32_b32;
+  t.watches_scalars = t.setreg || op == Op::s_getreg_b32 || e.relative || op == Op::s_sendmsg ||
+                      op == Op::s_sendmsghalt || op == Op::s_ttracedata;
+  t.scalars =
+      !e.scalar_writes.empty() && (e.unit == Unit::valu || e.unit == Unit::salu || e.unit == Unit::smem);
+  t.takes_c = e.unit == Unit::mfma && e.matrix == Matrix::xdl && i.src[2] >= operand::vgpr0 &&
+              !e.vector_writes.empty() && !info(op).has(op_flag::reads_dst);
+  if (t.holds_data) t.lasts = 2;
+  if (e.vector_writes.empty()) return t;
+  if (e.unit == Unit::valu) {
+    t.by = static_cast<std::uint8_t>(produced::valu | (e.trans ? produced::trans : 0) |
+                                     (e.writes_part ? produced::part : 0) | (e.dot ? produced::dot : 0));
+    if (e.trans || e.writes_part) t.lasts = 1;
+    if (e.dot) t.lasts = 3;
+  } else if (e.unit == Unit::mfma) {
+    t.by = produced::matrix;
+    t.lasts = horizon;
+  }
+  return t;
+}
+
+/// States of waves that have ended, used again: several KiB each would otherwise be cleared for every one.
+/// What an earlier wave did lies so many states back that it is as good as forgotten.
 class Retired {
  public:
   std::vector<WaveState> take(std::size_t count) {
@@ -94,6 +143,7 @@ class Retired {
     for (WaveState& w : waves) {
       w.now.states += 64;
       w.now.busy += 64;
+      w.serial += 64;
     }
     return waves;
   }
@@ -105,64 +155,63 @@ class Retired {
 
 class Group final : public Observer {
  public:
-  Group(const LaunchContext& launch, Retired& retired, std::uint32_t waves)
-      : launch_(launch), retired_(retired), waves_(retired.take(waves)) {}
+  Group(const LaunchContext& launch, const std::vector<Traits>& traits, Retired& retired, std::uint32_t waves)
+      : launch_(launch), traits_(traits), retired_(retired), waves_(retired.take(waves)) {}
   ~Group() override { retired_.give(std::move(waves_)); }
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
   bool before(const Step& step) override {
     WaveState& w = waves_[step.wave.id_in_group];
-    w.now.number = static_cast<std::uint32_t>(step.number);
+    const Traits& t = traits_[step.index];
     w.now.index = step.index;
-    start(w, step);
-    check(w, step);
-    record(w, step);
-    advance(w, step);
+    ++w.serial;
+    // An MFMA waits for the one before it.
+    if (step.effects.unit == Unit::mfma) w.now.busy = std::max(w.now.busy, w.matrix_free);
+    w.ring[w.serial % ring_size] = w.now;
+    check(w, step, t);
+    record(w, step, t);
+    if (t.stalls) w.stall = w.now.states;
+    if (step.effects.unit == Unit::mfma) w.matrix_free = w.now.busy + t.passes;
+    w.now.states += t.states;
+    w.now.busy += t.states;
     return true;
   }
 
  private:
-  /// An MFMA waits for the one before it.
-  static void start(WaveState& w, const Step& step) {
-    if (step.effects.unit == Unit::mfma) w.now.busy = std::max(w.now.busy, w.matrix_free);
-  }
-
-  static void advance(WaveState& w, const Step& step) {
-    const Op op = step.instruction.op;
-    if (op == Op::s_waitcnt || op == Op::s_barrier) w.stall = w.now.states;
-    if (step.effects.unit == Unit::mfma) w.matrix_free = w.now.busy + step.effects.passes;
-    const std::uint32_t states =
-        op == Op::s_nop ? 1 + static_cast<std::uint32_t>(step.instruction.imm & 0xf) : 1;
-    w.now.states += states;
-    w.now.busy += states;
-  }
-
-  void check(WaveState& w, const Step& step) {
-    const bool vectors = w.now.states - w.latest_vector <= horizon + 1;
-    const bool scalars_too = w.now.states - w.latest_scalar <= horizon + 1;
+  void check(WaveState& w, const Step& step, const Traits& t) {
+    const bool results = earlier(w.now.states, w.results_until);
+    const bool scalars_too = earlier(w.now.states, w.scalars_until);
     switch (step.effects.unit) {
       case Unit::valu:
-        if (vectors) valu(w, step);
+        if (results || (t.near && earlier(w.now.states, w.plain_until))) valu(w, step);
         if (scalars_too) valu_scalars(w, step);
         break;
       case Unit::mfma:
-        if (vectors) mfma(w, step);
+        if (results || earlier(w.now.states, w.plain_until)) mfma(w, step);
         if (scalars_too) require(w, step, w.valu_scalar[operand::exec], 4, "a VALU write of EXEC, then MFMA");
         break;
       case Unit::vmem:
       case Unit::flat:
       case Unit::ds:
-        if (vectors) memory(w, step);
+        if (results) memory(w, step);
         if (scalars_too) memory_scalars(w, step);
         break;
       case Unit::salu:
       case Unit::control:
-        if (scalars_too) salu(w, step);
+        if (scalars_too && t.watches_scalars) salu(w, step);
         break;
       case Unit::smem:
         break;
     }
+  }
+
+  /// What wrote a register, while a rule may be about it; nullptr: nothing of that kind.
+  const Traits* producer_of(const WaveState& w, Serial serial) const {
+    if (w.serial - serial > horizon) return nullptr;
+    const Moment& at = w.ring[serial % ring_size];
+    const Traits& t = traits_[at.index];
+    return t.by == 0 || w.now.states - at.states > horizon ? nullptr : &t;
   }
 
   void valu(WaveState& w, const Step& step) {
@@ -172,21 +221,22 @@ class Group final : public Observer {
         e.dot ? (info(op).has(op_flag::reads_dst) ? step.instruction.dst : step.instruction.src[2]) : 0;
     for (const Registers& r : e.vector_reads) {
       for (unsigned row = r.first; row < r.first + r.count; ++row) {
-        const Written& p = w.vector[row];
-        if (p.by == 0 || w.now.states - p.at.states > horizon) continue;
-        if ((p.by & produced::matrix) != 0) {
-          require(w, step, p.at, matrix_result(p, false), row, "an MFMA result, read by VALU");
+        const Serial at = w.vector[row];
+        const Traits* p = producer_of(w, at);
+        if (p == nullptr) continue;
+        if ((p->by & produced::matrix) != 0) {
+          require(w, step, at, matrix_result(*p, false), row, "an MFMA result, read by VALU");
           continue;
         }
-        if ((p.by & produced::trans) != 0 && !e.trans)
-          require(w, step, p.at, 1, row, "a transcendental result, read by VALU");
-        if ((p.by & produced::part) != 0)
-          require(w, step, p.at, 1, row, "a partly written register, read by VALU");
-        if ((p.by & produced::dot) != 0 && !(e.dot && p.op == op && row + operand::vgpr0 == c))
-          require(w, step, p.at, 3, row, "a dot product, read by VALU");
+        if ((p->by & produced::trans) != 0 && !e.trans)
+          require(w, step, at, 1, row, "a transcendental result, read by VALU");
+        if ((p->by & produced::part) != 0)
+          require(w, step, at, 1, row, "a partly written register, read by VALU");
+        if ((p->by & produced::dot) != 0 && !(e.dot && op_at(w, at) == op && row + operand::vgpr0 == c))
+          require(w, step, at, 3, row, "a dot product, read by VALU");
         if (is_lane_read(op))
-          require(w, step, p.at, 1, row, "a VALU result, read by v_readlane or v_readfirstlane");
-        if (e.dpp) require(w, step, p.at, 2, row, "a VALU result, read by DPP", 1);
+          require(w, step, at, 1, row, "a VALU result, read by v_readlane or v_readfirstlane");
+        if (e.dpp) require(w, step, at, 2, row, "a VALU result, read by DPP", 1);
       }
     }
     for (const Registers& r : e.vector_writes) overwrite(w, step, r);
@@ -195,21 +245,22 @@ class Group final : public Observer {
   void overwrite(WaveState& w, const Step& step, const Registers& r) {
     const Effects& e = step.effects;
     for (unsigned row = r.first; row < r.first + r.count; ++row) {
-      const Written& p = w.vector[row];
-      if (p.by != 0 && w.now.states - p.at.states <= horizon) {
-        if ((p.by & produced::matrix) != 0)
-          require(w, step, p.at, matrix_result(p, false), row, "an MFMA result, overwritten");
-        if ((p.by & produced::part) != 0 && e.writes_part)
-          require(w, step, p.at, 1, row, "a partly written register, partly written again");
-        if ((p.by & produced::dot) != 0 && p.op != step.instruction.op)
-          require(w, step, p.at, 3, row, "a dot product, overwritten by VALU");
+      const Serial at = w.vector[row];
+      if (const Traits* p = producer_of(w, at); p != nullptr) {
+        if ((p->by & produced::matrix) != 0)
+          require(w, step, at, matrix_result(*p, false), row, "an MFMA result, overwritten");
+        if ((p->by & produced::part) != 0 && e.writes_part)
+          require(w, step, at, 1, row, "a partly written register, partly written again");
+        if ((p->by & produced::dot) != 0 && op_at(w, at) != step.instruction.op)
+          require(w, step, at, 3, row, "a dot product, overwritten by VALU");
       }
-      if (e.unit != Unit::valu && e.unit != Unit::mfma) continue;
-      const Taken& data = w.as_data[row];
-      require(w, step, data.at, 2, row, "the data of a store of more than 64 bits, overwritten by VALU");
       if (e.unit != Unit::valu) continue;
-      const Taken& c = w.as_c[row];
-      if (c.passes != 0) require(w, step, c.at, c.passes - 1u, row, "the C of an MFMA, overwritten by VALU");
+      require(w, step, w.as_data[row], 2, row,
+              "the data of a store of more than 64 bits, overwritten by VALU");
+      const Serial c = w.as_c[row];
+      if (w.serial - c > horizon) continue;
+      if (const unsigned passes = traits_[w.ring[c % ring_size].index].passes; passes != 0)
+        require(w, step, c, passes - 1u, row, "the C of an MFMA, overwritten by VALU");
     }
   }
 
@@ -243,28 +294,32 @@ class Group final : public Observer {
       const bool is_c =
           &r == e.vector_reads.end() - 1 && (sparse || step.instruction.src[2] >= operand::vgpr0);
       for (unsigned row = r.first; row < r.first + r.count; ++row) {
-        const Written& p = w.vector[row];
-        if (p.by == 0 || w.now.states - p.at.states > horizon) continue;
-        if ((p.by & produced::matrix) == 0) {
-          if ((p.by & produced::dot) == 0) require(w, step, p.at, 2, row, "a VALU result, read by MFMA");
-          if ((p.by & produced::trans) != 0)
-            require(w, step, p.at, 1, row, "a transcendental result, read by MFMA");
+        const Serial at = w.vector[row];
+        const Traits* p = producer_of(w, at);
+        if (p == nullptr) continue;
+        if ((p->by & produced::matrix) == 0) {
+          if ((p->by & produced::dot) == 0) require(w, step, at, 2, row, "a VALU result, read by MFMA");
+          if ((p->by & produced::trans) != 0)
+            require(w, step, at, 1, row, "a transcendental result, read by MFMA");
           continue;
         }
         if (!is_c)
-          require(w, step, p.at, matrix_result(p, false), row, "an MFMA result, read as A or B");
+          require(w, step, at, matrix_result(*p, false), row, "an MFMA result, read as A or B");
         else
-          accumulate(w, step, p, r, row);
+          accumulate(w, step, at, r, row);
       }
     }
     for (const Registers& r : e.vector_writes)
       for (unsigned row = r.first; row < r.first + r.count; ++row)
-        require(w, step, w.as_data[row].at, 2, row,
+        require(w, step, w.as_data[row], 2, row,
                 "the data of a store of more than 64 bits, overwritten by MFMA");
   }
 
-  void accumulate(WaveState& w, const Step& step, const Written& p, const Registers& c, unsigned row) {
-    const bool identical = p.result.first == c.first && p.result.count == c.count;
+  void accumulate(WaveState& w, const Step& step, Serial at, const Registers& c, unsigned row) {
+    const std::uint32_t index = w.ring[at % ring_size].index;
+    const Traits& p = traits_[index];
+    const Registers& result = launch_.analysis.effects[index].vector_writes[0];
+    const bool identical = result.first == c.first && result.count == c.count;
     unsigned needed = 0;
     if (identical) {
       if (p.matrix == Matrix::dgemm && p.passes == 4 && step.effects.matrix == Matrix::dgemm) needed = 4;
@@ -276,15 +331,16 @@ class Group final : public Observer {
     } else if (step.effects.matrix != Matrix::xdl) {
       needed = p.passes;
     }
-    if (needed != 0) require(w, step, p.at, needed, row, "an MFMA result, read as C");
+    if (needed != 0) require(w, step, at, needed, row, "an MFMA result, read as C");
   }
 
   void memory(WaveState& w, const Step& step) {
     for (const Registers& r : step.effects.vector_reads) {
       for (unsigned row = r.first; row < r.first + r.count; ++row) {
-        const Written& p = w.vector[row];
-        if ((p.by & produced::matrix) == 0 || w.now.states - p.at.states > horizon) continue;
-        require(w, step, p.at, matrix_result(p, true), row, "an MFMA result, read by a memory instruction");
+        const Serial at = w.vector[row];
+        const Traits* p = producer_of(w, at);
+        if (p == nullptr || (p->by & produced::matrix) == 0) continue;
+        require(w, step, at, matrix_result(*p, true), row, "an MFMA result, read by a memory instruction");
       }
     }
     for (const Registers& r : step.effects.vector_writes) overwrite(w, step, r);
@@ -331,103 +387,99 @@ class Group final : public Observer {
     }
   }
 
-  static void record(WaveState& w, const Step& step) {
+  static void record(WaveState& w, const Step& step, const Traits& t) {
     const Effects& e = step.effects;
     const Instruction& i = step.instruction;
-    if (!e.vector_writes.empty()) {
-      Written entry;
-      entry.at = w.now;
-      if (e.unit == Unit::valu) {
-        entry.by =
-            static_cast<std::uint8_t>(produced::valu | (e.trans ? produced::trans : 0) |
-                                      (e.writes_part ? produced::part : 0) | (e.dot ? produced::dot : 0));
-      } else if (e.unit == Unit::mfma) {
-        entry.by = produced::matrix;
-        entry.matrix = e.matrix;
-        entry.passes = e.passes;
-      }
-      entry.op = i.op;
-      for (const Registers& r : e.vector_writes) {
-        entry.result = r;
-        std::fill_n(w.vector.begin() + r.first, r.count, entry);
-      }
-      if (entry.by != 0) w.latest_vector = w.now.states;
+    for (const Registers& r : e.vector_writes) std::fill_n(w.vector.begin() + r.first, r.count, w.serial);
+    if (t.by != 0) w.plain_until = w.now.states + plain_lasts + 1;
+    if (const std::uint32_t until = w.now.states + t.lasts + 1;
+        t.lasts != 0 && earlier(w.results_until, until))
+      w.results_until = until;
+    if (t.takes_c)
+      std::fill_n(w.as_c.begin() + (i.src[2] - operand::vgpr0), e.vector_writes[0].count, w.serial);
+    if (t.holds_data) {
+      std::fill_n(w.as_data.begin() + (i.data[0] - operand::vgpr0), dwords_stored(i), w.serial);
+      w.plain_until = w.now.states + plain_lasts + 1;
     }
-    if (e.unit == Unit::mfma && e.matrix == Matrix::xdl && i.src[2] >= operand::vgpr0 &&
-        !e.vector_writes.empty() && !info(i.op).has(op_flag::reads_dst)) {
-      std::fill_n(w.as_c.begin() + (i.src[2] - operand::vgpr0), e.vector_writes[0].count,
-                  Taken{w.now, e.passes});
-    }
-    if (holds_data(i, e) && i.data[0] != operand::none) {
-      std::fill_n(w.as_data.begin() + (i.data[0] - operand::vgpr0), dwords_stored(i), Taken{w.now, 0});
-      w.latest_vector = w.now.states;
-    }
+    if (!t.scalars && !t.setreg) return;
     if (e.unit == Unit::valu) {
       for (const Registers& r : e.scalar_writes) {
-        std::fill_n(w.valu_scalar.begin() + r.first, r.count, w.now);
-        w.latest_scalar = w.now.states;
+        std::fill_n(w.valu_scalar.begin() + r.first, r.count, w.serial);
+        w.scalars_until = w.now.states + scalars_last + 1;
       }
-    }
-    if (e.unit == Unit::salu || e.unit == Unit::smem) {
+    } else {
       for (const Registers& r : e.scalar_writes) {
-        if (r.first < scalar::scc)
-          for (unsigned k = r.first; k < r.first + r.count; ++k) w.valu_scalar[k].index = no_index;
+        if (r.first < scalar::scc) std::fill_n(w.valu_scalar.begin() + r.first, r.count, Serial{0});
         if (r.first != operand::m0) continue;
-        w.m0 = w.now;
-        w.latest_scalar = w.now.states;
+        w.m0 = w.serial;
+        w.scalars_until = w.now.states + scalars_last + 1;
       }
     }
-    if (i.op == Op::s_setreg_b32 || i.op == Op::s_setreg_imm32_b32) {
-      w.setreg[static_cast<std::size_t>(i.imm & 63)] = w.now;
-      w.latest_scalar = w.now.states;
+    if (t.setreg) {
+      w.setreg[static_cast<std::size_t>(i.imm & 63)] = w.serial;
+      w.scalars_until = w.now.states + scalars_last + 1;
     }
   }
 
   /// @param advisory_from with so many wait states in between it is advisory only
-  void require(WaveState& w, const Step& step, const Moment& producer, unsigned needed, unsigned reg,
+  void require(WaveState& w, const Step& step, Serial producer, unsigned needed, unsigned reg,
                const char* what, unsigned advisory_from = never, bool scalar_register = false) {
-    if (producer.index == no_index) return;
-    const std::uint32_t states = w.now.states - producer.states - 1;
-    if (states >= needed) return;
-    report(w, step, producer, needed, states,
-           scalar_register ? scalar_name(reg) : vector_name(step.wave, reg), what, advisory_from);
+    if (!too_close(w, producer, needed)) return;
+    report(w, step, producer, needed, scalar_register ? scalar_name(reg) : vector_name(step.wave, reg), what,
+           advisory_from);
   }
-  void require(WaveState& w, const Step& step, const Moment& producer, unsigned needed, const char* what) {
-    if (producer.index == no_index) return;
-    const std::uint32_t states = w.now.states - producer.states - 1;
-    if (states < needed) report(w, step, producer, needed, states, "", what, never);
+  void require(WaveState& w, const Step& step, Serial producer, unsigned needed, const char* what) {
+    if (too_close(w, producer, needed)) report(w, step, producer, needed, "", what, never);
+  }
+  static bool too_close(const WaveState& w, Serial producer, unsigned needed) {
+    if (w.serial - producer > horizon) return false;
+    return w.now.states - w.ring[producer % ring_size].states - 1 < needed;
   }
 
-  void report(const WaveState& w, const Step& step, const Moment& producer, unsigned needed,
-              std::uint32_t states, const std::string& name, const char* what, unsigned advisory_from) {
-    if (!is_new(launch_, Detector::wait_states, step, producer.index)) return;
-    Hazard h = hazard_at(launch_, Detector::wait_states, step, producer.index);
+  [[nodiscard]] Op op_at(const WaveState& w, Serial serial) const {
+    return launch_.view.program.code()[w.ring[serial % ring_size].index].instruction.op;
+  }
+
+  void report(const WaveState& w, const Step& step, Serial producer, unsigned needed, const std::string& name,
+              const char* what, unsigned advisory_from) {
+    const Moment& at = w.ring[producer % ring_size];
+    if (!is_new(launch_, Detector::wait_states, step, at.index)) return;
+    const std::uint32_t states = w.now.states - at.states - 1;
+    Hazard h = hazard_at(launch_, Detector::wait_states, step, at.index);
     h.message = fmt::format("{}{}{}: {} wait state{} in between, {} needed", name, name.empty() ? "" : ": ",
                             what, states, states == 1 ? "" : "s", needed);
-    const bool stalled = w.stall > producer.states;
-    const bool occupied = w.now.busy - producer.busy - 1 >= needed;
+    const bool stalled = w.stall > at.states;
+    const bool occupied = w.now.busy - at.busy - 1 >= needed;
     if (stalled || occupied || states >= advisory_from) h.severity = Severity::advisory;
     h.rank = 3;
-    h.distance = static_cast<std::int64_t>(static_cast<std::uint32_t>(step.number) - producer.number);
+    h.distance = w.serial - producer;
     launch_.findings.report.add(std::move(h));
   }
 
   static constexpr unsigned never = 99;
 
   const LaunchContext& launch_;
+  const std::vector<Traits>& traits_;
   Retired& retired_;
   std::vector<WaveState> waves_;
 };
 
 class Launch final : public LaunchObserver {
  public:
-  explicit Launch(const LaunchContext& launch) : launch_(launch) {}
-  std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
-    return std::make_unique<Group>(launch_, retired_, group.wave_count);
+  explicit Launch(const LaunchContext& launch) : launch_(launch) {
+    const Program& program = launch.view.program;
+    traits_.reserve(program.size());
+    for (std::uint32_t k = 0; k < program.size(); ++k)
+      traits_.push_back(traits_of(program.code()[k].instruction, launch.analysis.effects[k]));
   }
+  std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
+    return std::make_unique<Group>(launch_, traits_, retired_, group.wave_count);
+  }
+  [[nodiscard]] Interest interest(std::uint32_t) const override { return {.after = false, .access = false}; }
 
  private:
   const LaunchContext& launch_;
+  std::vector<Traits> traits_;  ///< by instruction
   Retired retired_;
 };
 

@@ -19,6 +19,13 @@ template <std::size_t size>
 class PendingFile {
  public:
   [[nodiscard]] bool any() const { return count_ != 0; }
+  /// Whether one of them is.
+  [[nodiscard]] bool any(const Registers& registers) const {
+    const unsigned word = registers.first / 64, shift = registers.first % 64;
+    std::uint64_t bits = pending_[word] >> shift;
+    if (shift + registers.count > 64) bits |= pending_[word + 1] << (64 - shift);
+    return (bits & ((std::uint64_t{1} << registers.count) - 1)) != 0;
+  }
   /// The id a register waits for; 0: none.
   [[nodiscard]] std::uint64_t owner(unsigned reg) const { return owner_[reg]; }
 
@@ -26,6 +33,7 @@ class PendingFile {
     for (unsigned r = registers.first; r < registers.first + registers.count && r < size; ++r) {
       count_ += owner_[r] == 0 ? 1 : 0;
       owner_[r] = id;
+      pending_[r / 64] |= std::uint64_t{1} << (r % 64);
     }
   }
   void clear(const Registers& registers, std::uint64_t id) {
@@ -34,11 +42,13 @@ class PendingFile {
   void forget(unsigned reg, std::uint64_t id) {
     if (owner_[reg] != id) return;
     owner_[reg] = 0;
+    pending_[reg / 64] &= ~(std::uint64_t{1} << (reg % 64));
     --count_;
   }
 
  private:
   std::array<std::uint64_t, size> owner_{};
+  std::array<std::uint64_t, size / 64 + 2> pending_{};  ///< a bit per register; counts are below 64
   unsigned count_ = 0;
 };
 
@@ -58,12 +68,16 @@ class Group final : public Observer {
     WaveState& w = waves_[step.wave.id_in_group];
     const Effects& e = step.effects;
     if (w.vector.any()) {
-      for (const Registers& r : e.vector_reads) vector(w, step, r, Use::read);
-      for (const Registers& r : e.vector_writes) vector(w, step, r, Use::written);
+      for (const Registers& r : e.vector_reads)
+        if (w.vector.any(r)) vector(w, step, r, Use::read);
+      for (const Registers& r : e.vector_writes)
+        if (w.vector.any(r)) vector(w, step, r, Use::written);
     }
     if (w.scalars.any()) {
-      for (const Registers& r : e.scalar_reads) scalars(w, step, r, Use::read);
-      for (const Registers& r : e.scalar_writes) scalars(w, step, r, Use::written);
+      for (const Registers& r : e.scalar_reads)
+        if (w.scalars.any(r)) scalars(w, step, r, Use::read);
+      for (const Registers& r : e.scalar_writes)
+        if (w.scalars.any(r)) scalars(w, step, r, Use::written);
     }
     const auto done = [&w](const Pending& p) {
       if (p.scalar_result)
