@@ -11,7 +11,7 @@
 //   outgrows its memory        killed, verdict `crash`, "memory blow-up". The resident size is watched, not
 //                              limited: HIP, the simulator and sanitizers reserve terabytes they never touch
 //   is killed from outside     (SIGKILL that the pool did not send) says nothing about the case: the case is
-//                              run again, the loss is reported as an incident. Killed three times over the
+//                              run again, the loss is reported as an incident. Killed eight times over the
 //                              same case, it is a `crash` after all: an OOM killer that always strikes there
 //
 // Every fresh worker passes a health probe before it gets a case. After `recovery_attempts` failed probes the
