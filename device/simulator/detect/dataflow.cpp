@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
@@ -30,6 +31,7 @@ struct Plan {
   std::uint8_t registers = 0;
   Registers rows[7];             ///< vector registers read or written
   std::array<u64, 3> scalars{};  ///< scalar registers read or written
+  std::optional<Inflow> inflow;
 };
 
 Kind kind_of(const Instruction& i, const Effects& e, const AccessShape& access) {
@@ -56,6 +58,7 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   };
   add(e.scalar_reads);
   add(e.scalar_writes);
+  if (colours.inexact && plan.kind == Kind::vector) plan.inflow = inflow_of(i, e);
   return plan;
 }
 
@@ -86,8 +89,7 @@ class Flow final : public Observer {
         if (taint.dirty_scalars(plan.scalars)) transfer_scalar(taint, step);
         break;
       case Kind::vector:
-        if (plan.approximate || dirty(taint, plan) || (step.wave.mode & mode::gpr_idx_en) != 0)
-          transfer_vector(taint, step, plan.approximate);
+        vector(taint, step, plan);
         break;
       case Kind::memory:
         access(taint, step, dirty(taint, plan));
@@ -114,11 +116,24 @@ class Flow final : public Observer {
     int lane = -1;
   };
 
-  static bool dirty(const WaveTaint& taint, const Plan& plan) {
-    if (taint.dirty_scalars(plan.scalars) || (plan.masked && taint.dirty_exec())) return true;
+  static bool dirty_scalars(const WaveTaint& taint, const Plan& plan) {
+    return taint.dirty_scalars(plan.scalars) || (plan.masked && taint.dirty_exec());
+  }
+  static bool dirty_rows(const WaveTaint& taint, const Plan& plan) {
     for (unsigned k = 0; k < plan.registers; ++k)
       if (taint.dirty_rows(plan.rows[k])) return true;
     return false;
+  }
+  static bool dirty(const WaveTaint& taint, const Plan& plan) {
+    return dirty_scalars(taint, plan) || dirty_rows(taint, plan);
+  }
+
+  static void vector(WaveTaint& taint, const Step& step, const Plan& plan) {
+    if ((step.wave.mode & mode::gpr_idx_en) != 0 || dirty_scalars(taint, plan))
+      return transfer_vector(taint, step, plan.approximate);
+    if (!plan.approximate && !dirty_rows(taint, plan)) return;
+    if (plan.inflow && transfer_inexact(taint, step, *plan.inflow, plan.approximate)) return;
+    transfer_vector(taint, step, plan.approximate);
   }
 
   // --- where taint must not arrive

@@ -87,18 +87,25 @@ class WaveTaint {
   void set_row(std::uint32_t number, const LaneTaint& taint) {
     rows_[number] = taint;
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-    if (taint.clean()) {
-      dirty_rows_[number / 64] &= ~bit;
-    } else {
-      dirty_rows_[number / 64] |= bit;
-    }
+    std::uint64_t& dirty = dirty_rows_[number / 64];
+    std::uint64_t& undefined = undefined_rows_[number / 64];
+    dirty = taint.clean() ? dirty & ~bit : dirty | bit;
+    undefined = taint.undefined_lanes() == 0 ? undefined & ~bit : undefined | bit;
+  }
+  /// Of a row without never-written bytes, before and after: nothing but what is not exact changes.
+  void set_inexact(std::uint32_t number, std::uint64_t inexact, Origin from) {
+    rows_[number].inexact = inexact;
+    if (inexact != 0) rows_[number].inexact_from = from;
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    std::uint64_t& dirty = dirty_rows_[number / 64];
+    dirty = inexact == 0 ? dirty & ~bit : dirty | bit;
   }
   /// False: all of the rows are clean.
-  [[nodiscard]] bool dirty_rows(const Registers& r) const {
-    const std::uint32_t word = r.first / 64, shift = r.first % 64;
-    std::uint64_t bits = dirty_rows_[word] >> shift;
-    if (shift + r.count > 64) bits |= dirty_rows_[word + 1] << (64 - shift);
-    return (bits & ((std::uint64_t{1} << r.count) - 1)) != 0;
+  [[nodiscard]] bool dirty_rows(const Registers& r) const { return any(dirty_rows_, r); }
+  /// False: all bytes of all of the rows were written.
+  [[nodiscard]] bool undefined_rows(const Registers& r) const { return any(undefined_rows_, r); }
+  [[nodiscard]] bool undefined_row(std::uint32_t number) const {
+    return (undefined_rows_[number / 64] >> (number % 64) & 1) != 0;
   }
 
   /// Scalars by operand code; scalar::scc has one bit.
@@ -113,9 +120,17 @@ class WaveTaint {
   [[nodiscard]] bool dirty_exec() const { return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0; }
 
  private:
+  using RowBits = std::array<std::uint64_t, 10>;
+  static bool any(const RowBits& rows, const Registers& r) {
+    const std::uint32_t word = r.first / 64, shift = r.first % 64;
+    std::uint64_t bits = rows[word] >> shift;
+    if (shift + r.count > 64) bits |= rows[word + 1] << (64 - shift);
+    return (bits & ((std::uint64_t{1} << r.count) - 1)) != 0;
+  }
+
   std::vector<LaneTaint> rows_;
   std::array<BitTaint, scalar::count> scalars_;
-  std::array<std::uint64_t, 10> dirty_rows_{};
+  RowBits dirty_rows_{}, undefined_rows_{};
   std::array<std::uint64_t, 3> dirty_scalars_{};
 };
 

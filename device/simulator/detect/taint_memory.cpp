@@ -9,6 +9,9 @@ namespace attest::device::sim::detect {
 namespace {
 
 constexpr std::uint64_t all_written = 0x0101010101010101u * note::written;
+constexpr std::uint32_t dword_written = 0x01010101u * note::written,
+                        dword_inexact = 0x01010101u * note::inexact;
+constexpr std::uint32_t block_bytes = 16;
 
 bool plain(const std::uint8_t* p, std::uint32_t bytes) {
   std::uint64_t word = all_written;
@@ -114,6 +117,7 @@ MemoryTaint::MemoryTaint(Memory& memory, std::uint32_t lds_bytes, std::uint32_t 
                          std::uint32_t scratch_bytes)
     : memory_(memory),
       lds_(lds_bytes),
+      lds_plain_(lds_bytes / block_bytes),
       scratch_(std::size_t{waves} * lanes * scratch_bytes),
       scratch_bytes_(scratch_bytes) {}
 
@@ -171,18 +175,49 @@ bool MemoryTaint::find_plain(const Access& a, Plain& plain) {
   return outside == 0;
 }
 
+bool MemoryTaint::moves_blocks(const Access& a) {
+  return a.bytes == block_bytes && a.shape.parts == 1 && a.shortened == 0 && a.lds != 0 &&
+         (a.global | a.scratch) == 0;
+}
+
 Loaded MemoryTaint::load(const Step& step) {
   const Access& a = *step.access;
   Loaded loaded;
+  const bool blocks = moves_blocks(a);
+  if (blocks) {
+    const std::uint64_t* address = a.address[0];
+    bool clean = true;
+    for (std::uint64_t m = a.lds; m != 0 && clean; m &= m - 1) {
+      const std::uint64_t at = address[std::countr_zero(m)];
+      clean =
+          at % block_bytes == 0 && at / block_bytes < lds_plain_.size() && lds_plain_[at / block_bytes] != 0;
+    }
+    if (clean) return loaded;
+  }
   if (Plain plain; find_plain(a, plain)) {
     bool clean = true;
     for (unsigned part = 0; clean && plain.notes != nullptr && part < a.shape.parts; ++part)
       clean = all_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start);
+    if (clean && blocks) {
+      for (std::uint64_t m = a.lds; m != 0; m &= m - 1) {
+        const std::uint64_t at = a.address[0][std::countr_zero(m)];
+        if (at % block_bytes == 0) lds_plain_[at / block_bytes] = 1;
+      }
+    }
     if (clean) return loaded;
   }
   const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane) {
     const std::uint64_t bit = std::uint64_t{1} << lane;
     for (std::uint32_t k = 0; k < bytes; ++k) {
+      if (k % 4 == 0 && bytes - k >= 4) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, p + k, 4);
+        if ((word & ~dword_inexact) == dword_written) {
+          if (word != dword_written) loaded.dword[(first_dword + k / 4) % 4].inexact |= bit;
+          k += 3;
+          continue;
+        }
+      }
       LaneTaint& t = loaded.dword[(first_dword + k / 4) % 4];
       if ((p[k] & note::written) == 0) {
         t.undefined[k % 4] |= bit;
@@ -236,6 +271,12 @@ Loaded MemoryTaint::load(const Step& step) {
   return loaded;
 }
 
+void MemoryTaint::not_plain(std::uint64_t address, std::uint32_t bytes) {
+  for (std::uint64_t b = address / block_bytes;
+       b <= (address + bytes - 1) / block_bytes && b < lds_plain_.size(); ++b)
+    lds_plain_[b] = 0;
+}
+
 Loaded MemoryTaint::load_scalar(const Step& step, std::vector<BitTaint>& registers) {
   const Access& a = *step.access;
   Loaded loaded;
@@ -276,6 +317,15 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
     const std::uint32_t count = a.bytes == 0 ? 1 : (a.bytes + 3) / 4;
     bool clean = true;
     for (std::uint32_t d = 0; d < count; ++d) clean = clean && taint.row(row + d).clean();
+    if (clean && moves_blocks(a)) {
+      for (std::uint64_t m = a.lds; m != 0; m &= m - 1) {
+        const std::uint64_t at = a.address[part][std::countr_zero(m)];
+        if (at >= lds_.size() || block_bytes > lds_.size() - at) continue;
+        std::memset(lds_.data() + at, note::written, block_bytes);
+        if (at % block_bytes == 0) lds_plain_[at / block_bytes] = 1;
+      }
+      continue;
+    }
     if (clean && everyday && fill_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start))
       continue;
     for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
@@ -288,8 +338,15 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
         std::memset(p, note::written, bytes);
         continue;
       }
+      if (space == Space::lds) not_plain(a.address[part][l], bytes);
       for (std::uint32_t k = 0; k < bytes; ++k) {
         const LaneTaint& t = taint.row(row + (a.shape.bytes == 0 ? 0 : k / 4));
+        if (k % 4 == 0 && bytes - k >= 4 && !high && (t.undefined_lanes() >> l & 1) == 0) {
+          const std::uint32_t word = dword_written | ((t.inexact >> l & 1) != 0 ? dword_inexact : 0);
+          std::memcpy(p + k, &word, 4);
+          k += 3;
+          continue;
+        }
         const bool undefined = (t.undefined[(high ? 2 : 0) + k % 4] >> l & 1) != 0;
         p[k] = static_cast<std::uint8_t>((undefined && space != Space::global ? 0 : note::written) |
                                          ((t.inexact >> l & 1) != 0 ? note::inexact : 0));
@@ -313,6 +370,7 @@ void MemoryTaint::load_to_lds(const Step& step) {
     if (to == nullptr) continue;
     std::memset(to, note::written, 4);
     if ((a.global >> l & 1) == 0) continue;
+    not_plain(a.address[1][l], 4);
     const std::uint32_t bytes = a.bytes_of(l);
     const std::uint8_t* from = notes(step, Space::global, a.address[0][l], bytes, l);
     if (from != nullptr) std::memcpy(to, from, bytes);

@@ -53,11 +53,16 @@ class MemoryTaint {
     std::uint64_t start = 0;
   };
   bool find_plain(const Access& access, Plain& plain);
+  /// Whether an access goes to LDS alone, 16 whole bytes a lane.
+  static bool moves_blocks(const Access& access);
+  /// Of LDS bytes that may no longer be.
+  void not_plain(std::uint64_t address, std::uint32_t bytes);
 
   Memory& memory_;
   const Region* region_ = nullptr;
   std::vector<std::uint8_t> lds_;
-  std::vector<std::uint8_t> scratch_;  ///< [wave][lane][byte]
+  std::vector<std::uint8_t> lds_plain_;  ///< by 16 bytes: 1 only if all of these are written and exact
+  std::vector<std::uint8_t> scratch_;    ///< [wave][lane][byte]
   std::uint32_t scratch_bytes_;
 };
 

@@ -672,6 +672,7 @@ class Transfer {
 
   void multiply(const matrix::Form& form) {
     const unsigned registers_a = dwords(op_.src[0]), registers_b = dwords(op_.src[1]);
+    if (multiply_inexact(form, registers_a, registers_b)) return;
     LaneTaint a, b;
     for (unsigned d = 0; d < registers_a; ++d) a |= source(0, d);
     for (unsigned d = 0; d < registers_b; ++d) b |= source(1, d);
@@ -693,6 +694,44 @@ class Transfer {
       result[d] |= element;
     }
     for (unsigned d = 0; d < count; ++d) commit(dst_row(d), result[d], 0xf);
+  }
+
+  /// The same where every byte of the operands was written.
+  bool multiply_inexact(const matrix::Form& form, unsigned registers_a, unsigned registers_b) {
+    const bool accumulates = i_.src[2] >= operand::vgpr0;
+    if (form.sparse || !is_row(i_.src[0]) || !is_row(i_.src[1]) || (!accumulates && i_.src[2] < 128))
+      return false;
+    for (const Registers& r : step_.effects.vector_reads)
+      if (taint_.undefined_rows(r)) return false;
+    for (const Registers& r : step_.effects.vector_writes)
+      if (taint_.undefined_rows(r)) return false;
+    u64 a = 0, b = 0, spread = 0;
+    Origin from = origin::none;
+    const auto gather = [&](u64& all, unsigned code, unsigned count) {
+      for (unsigned d = 0; d < count; ++d) {
+        const LaneTaint& t = taint_.row(code - operand::vgpr0 + d);
+        if (spread == 0) from = t.inexact_from;
+        spread |= t.inexact;
+        all |= t.inexact;
+      }
+    };
+    gather(a, i_.src[0], registers_a);
+    gather(b, i_.src[1], registers_b);
+    const unsigned count = dwords(op_.dst);
+    u64 result[32];
+    Origin origins[32];
+    for (unsigned d = 0; d < count; ++d) {
+      result[d] = 0;
+      if (accumulates) {
+        const LaneTaint& c = taint_.row(static_cast<std::uint32_t>(i_.src[2] - operand::vgpr0) + d);
+        result[d] = c.inexact;
+        origins[d] = c.inexact_from;
+      }
+      if (result[d] == 0) origins[d] = from;
+      if (spread != 0) result[d] |= elements(form, d, a, b);
+    }
+    for (unsigned d = 0; d < count; ++d) taint_.set_inexact(dst_row(d), result[d], origins[d]);
+    return true;
   }
 
   /// Whether there is anything to spread, and from where.
@@ -755,6 +794,90 @@ class Transfer {
 };
 
 }  // namespace
+
+std::optional<Inflow> inflow_of(const Instruction& i, const Effects& effects) {
+  const OpInfo& op = info(i.op);
+  const bool arithmetic = i.encoding == Encoding::vop1 || i.encoding == Encoding::vop2 ||
+                          i.encoding == Encoding::vop3 || i.encoding == Encoding::vop3p;
+  if (!arithmetic || i.extension != Extension::none || matrix::form_of(i.op) != nullptr) return std::nullopt;
+  if (op.dst == Slot::mask || op.sdst != Slot::none || op.has(op_flag::reads_dst | op_flag::reads_vcc))
+    return std::nullopt;
+  const auto is_row = [](unsigned code) { return code >= operand::vgpr0 && code != operand::none; };
+  bool pick = false;  // each dword of the result chooses a dword of each source
+  switch (i.op) {
+    case Op::v_readfirstlane_b32:
+    case Op::v_readlane_b32:
+    case Op::v_writelane_b32:
+    case Op::v_swap_b32:
+    case Op::v_cndmask_b32:
+    case Op::v_mov_b64:
+    case Op::v_pk_mov_b32:
+    case Op::v_bfi_b32:
+    case Op::v_lshl_add_u64:
+    case Op::v_mad_u64_u32:
+    case Op::v_mad_i64_i32:
+      return std::nullopt;
+    case Op::v_bfe_u32:
+    case Op::v_bfe_i32:
+      // Constants 1 to 31; a field of no bits is exact.
+      for (const unsigned code : {i.src[1], i.src[2]})
+        if (code < 129 || code > 159) return std::nullopt;
+      break;
+    case Op::v_pk_fma_f32:
+    case Op::v_pk_mul_f32:
+    case Op::v_pk_add_f32:
+      pick = true;
+      break;
+    default:
+      break;
+  }
+  const unsigned count = dwords(op.dst);
+  if (!is_row(i.dst) || count == 0 || count > 2 || effects.vector_writes.size() != 1 ||
+      effects.vector_writes[0].bytes != 0xf)
+    return std::nullopt;
+  Inflow inflow;
+  inflow.dst = static_cast<std::uint16_t>(i.dst - operand::vgpr0);
+  inflow.dwords = static_cast<std::uint8_t>(count);
+  for (unsigned d = 0; d < count; ++d) {
+    for (unsigned s = 0; s < 3; ++s) {
+      if (op.src[s] == Slot::mask || dwords(op.src[s]) > 2) return std::nullopt;
+      if (op.src[s] == Slot::none || !is_row(i.src[s])) continue;
+      const auto row = static_cast<std::uint16_t>(i.src[s] - operand::vgpr0);
+      if (pick) {
+        const unsigned chosen = (d == 0 ? i.op_sel : i.op_sel_hi) >> s & 1;
+        inflow.rows[d][inflow.count[d]++] = static_cast<std::uint16_t>(row + chosen);
+        continue;
+      }
+      for (unsigned k = 0; k < dwords(op.src[s]); ++k)
+        inflow.rows[d][inflow.count[d]++] = static_cast<std::uint16_t>(row + k);
+    }
+  }
+  return inflow;
+}
+
+bool transfer_inexact(WaveTaint& taint, const Step& step, const Inflow& inflow, bool approximate) {
+  const u64 writes = step.effects.exec_masked ? step.wave.exec() : all_lanes;
+  u64 inexact[2] = {};
+  Origin from[2] = {};
+  for (unsigned d = 0; d < inflow.dwords; ++d) {
+    if (taint.undefined_row(inflow.dst + d)) return false;
+    for (unsigned k = 0; k < inflow.count[d]; ++k) {
+      if (taint.undefined_row(inflow.rows[d][k])) return false;
+      const LaneTaint& t = taint.row(inflow.rows[d][k]);
+      if (inexact[d] == 0) from[d] = t.inexact_from;
+      inexact[d] |= t.inexact & writes;
+    }
+    if (!approximate) continue;
+    if (inexact[d] == 0) from[d] = origin::instruction(step.index);
+    inexact[d] = writes;
+  }
+  for (unsigned d = 0; d < inflow.dwords; ++d) {
+    const LaneTaint& before = taint.row(inflow.dst + d);
+    taint.set_inexact(inflow.dst + d, (before.inexact & ~writes) | inexact[d],
+                      inexact[d] != 0 ? from[d] : before.inexact_from);
+  }
+  return true;
+}
 
 bool is_vector(const Instruction& i) {
   switch (i.encoding) {

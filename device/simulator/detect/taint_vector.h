@@ -10,6 +10,9 @@
 // product is tainted by its row of A, its column of B and its C.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "device/simulator/detect/observer.h"
 #include "device/simulator/detect/taint.h"
 
@@ -17,6 +20,20 @@ namespace attest::device::sim::detect {
 
 /// The wave is as the instruction will find it. @param approximate the operation itself is not exact.
 void transfer_vector(WaveTaint& taint, const Step& step, bool approximate);
+
+/// Of an instruction that, whatever its operands hold, leaves its result not exact in the lanes in which one
+/// of some rows is: which rows, dword by dword. Most arithmetic is like that, and what comes out of the
+/// softmax of a kernel is not exact wherever it goes.
+struct Inflow {
+  std::uint16_t dst = 0;    ///< first row of the result
+  std::uint8_t dwords = 0;  ///< of it: 1 or 2
+  std::uint8_t count[2] = {};
+  std::uint16_t rows[2][6] = {};  ///< in the order in which their origins count
+};
+std::optional<Inflow> inflow_of(const Instruction& instruction, const Effects& effects);
+/// transfer_vector when no scalar that the instruction reads or writes is tainted, EXEC and the rows of the
+/// result included, and GPR indexing is off. @return false: some row holds never-written bytes, nothing done
+bool transfer_inexact(WaveTaint& taint, const Step& step, const Inflow& inflow, bool approximate);
 
 /// Whether transfer_vector is for this instruction.
 bool is_vector(const Instruction& instruction);
