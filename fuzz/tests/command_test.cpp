@@ -22,44 +22,16 @@
 
 #include "cases/case.h"
 #include "fuzz/record.h"
+#include "fuzz/tests/fixtures.h"
 
 namespace {
 
 using attest::fuzz::Json;
-
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-Ran run_attest(const std::string& arguments, const std::string& environment = "") {
-  const TemporaryFolder folder;
-  const std::string command = environment + " '" ATTEST_PROGRAM "' " + arguments + " >" + folder.path +
-                              "/out 2>" + folder.path + "/err </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder.path + "/out"),
-          read_file(folder.path + "/err")};
-}
+using attest::fuzz::testing::Ran;
+using attest::fuzz::testing::read_file;
+using attest::fuzz::testing::run_attest;
+using attest::fuzz::testing::TemporaryFolder;
+using attest::fuzz::testing::write_file;
 
 /// Exit 2 and one line that mentions `words`.
 void refused(const Ran& ran, const std::string& words, int code = 2) {

@@ -13,33 +13,16 @@
 #include <pugixml.hpp>
 
 #include "fuzz/gate_reports.h"
+#include "fuzz/tests/fixtures.h"
 #include "fuzz/usage_error.h"
 
 namespace {
 
+using attest::fuzz::testing::read_file;
+using attest::fuzz::testing::TemporaryFolder;
+using attest::fuzz::testing::write_file;
 using namespace attest;
 using namespace attest::fuzz;
-
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_file(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
 
 cases::Case small_case() {
   cases::Case c;

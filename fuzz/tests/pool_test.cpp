@@ -14,12 +14,14 @@
 #include "fuzz/cause_of_death.h"
 #include "fuzz/generate.h"
 #include "fuzz/shrink.h"
+#include "fuzz/tests/fixtures.h"
 
 namespace {
 
 using namespace attest;
 using namespace attest::fuzz;
 using oracle::VerdictKind;
+using fuzz::testing::TemporaryFolder;
 
 PoolOptions fake(int jobs, std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
   PoolOptions options;
@@ -59,17 +61,6 @@ std::vector<VerdictKind> run(Pool& pool, const std::vector<std::string>& kernels
   for (const oracle::Verdict& v : verdicts(pool, kernels)) kinds.push_back(v.kind);
   return kinds;
 }
-
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
 
 }  // namespace
 

@@ -11,23 +11,20 @@
 #include "fuzz/exchange/capture.h"
 #include "fuzz/exchange/description.h"
 #include "fuzz/exchange/exported_case.h"
-#include "fuzz/exchange/tests/run_attest.h"
 #include "fuzz/exchange/worker_option.h"
 #include "fuzz/exchange/worker_process.h"
 #include "fuzz/generate.h"
 #include "fuzz/record.h"
+#include "fuzz/tests/fixtures.h"
 
 using namespace attest;
 using namespace attest::fuzz;
 using namespace attest::fuzz::exchange;
 using testing::Ran;
+using testing::run_attest;
 using testing::TemporaryFolder;
 
 namespace {
-
-Ran run_attest(const std::string& arguments) {
-  return testing::run("'" ATTEST_PROGRAM "' " + arguments);
-}
 
 /// Exit `code` and one line that mentions `words`.
 void refused(const Ran& ran, const std::string& words, int code = 2) {

@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "fuzz/exchange/tests/run_attest.h"
+#include "fuzz/tests/fixtures.h"
 
 using namespace attest::fuzz::exchange;
 using attest::fuzz::UsageError;
+namespace testing = attest::fuzz::testing;
 using testing::TemporaryFolder;
 
 namespace {

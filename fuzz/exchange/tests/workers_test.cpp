@@ -12,16 +12,17 @@
 #include <vector>
 
 #include "cases/case.h"
-#include "fuzz/exchange/tests/run_attest.h"
 #include "fuzz/record.h"
+#include "fuzz/tests/fixtures.h"
 
 using namespace attest;
 using attest::fuzz::Json;
-using attest::fuzz::exchange::testing::Ran;
-using attest::fuzz::exchange::testing::read_file;
-using attest::fuzz::exchange::testing::run;
-using attest::fuzz::exchange::testing::TemporaryFolder;
-using attest::fuzz::exchange::testing::write_file;
+using attest::fuzz::testing::Ran;
+using attest::fuzz::testing::read_file;
+using attest::fuzz::testing::run;
+using attest::fuzz::testing::run_attest;
+using attest::fuzz::testing::TemporaryFolder;
+using attest::fuzz::testing::write_file;
 
 namespace {
 
@@ -34,10 +35,6 @@ bool has_numpy(const std::string& interpreter) {
 
 std::string worker(const std::string& fault = "") {
   return python + " " ATTEST_WORKERS "/numpy_mla_decode.py" + (fault.empty() ? "" : " --fault " + fault);
-}
-
-Ran run_attest(const std::string& arguments) {
-  return run("'" ATTEST_PROGRAM "' " + arguments);
 }
 
 /// A short campaign on the worker with that fault; its summary.

@@ -9,19 +9,11 @@
 #include <string>
 
 #include "fuzz/record.h"
+#include "fuzz/tests/fixtures.h"
 
 namespace attest::fuzz::report::testing {
 
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
+using fuzz::testing::TemporaryFolder;
 
 inline constexpr const char* hostile_kernel = "k/<script>document.title='taken'</script>&amp;\"'";
 

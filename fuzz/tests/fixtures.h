@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 //
-// The program as its users run it, for the tests of the exchange.
+// What tests of the command line and of run folders stand on: a folder that goes away, whole files, and the
+// program as its users run it.
 #pragma once
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 
-namespace attest::fuzz::exchange::testing {
+namespace attest::fuzz::testing {
 
 struct TemporaryFolder {
   std::string path;
@@ -25,12 +26,15 @@ struct TemporaryFolder {
   [[nodiscard]] std::string file(const std::string& name) const { return path + "/" + name; }
 };
 
+/// Empty when there is none.
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+/// Makes the folders above it.
 inline void write_file(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
 }
 
@@ -39,7 +43,7 @@ struct Ran {
   std::string out, err;
 };
 
-/// @param command as the shell takes it
+/// @param command as the shell takes it, which may begin with variables of the environment
 inline Ran run(const std::string& command) {
   const TemporaryFolder folder;
   const int status =
@@ -48,4 +52,10 @@ inline Ran run(const std::string& command) {
           read_file(folder.file("err"))};
 }
 
-}  // namespace attest::fuzz::exchange::testing
+#ifdef ATTEST_PROGRAM
+inline Ran run_attest(const std::string& arguments, const std::string& environment = "") {
+  return run(environment + " '" ATTEST_PROGRAM "' " + arguments);
+}
+#endif
+
+}  // namespace attest::fuzz::testing
