@@ -251,6 +251,13 @@ int run(int argc, char** argv) {
       ->add_option("--shrink-seconds", fuzz.shrink_seconds,
                    "With --seconds: how much longer shrinking may take; the best so far is kept")
       ->capture_default_str();
+  fuzz_verb
+      ->add_option(
+          "--steer", fuzz.steer,
+          "pairs: to combinations not tried yet. branches: besides, to sides of the kernels' branches "
+          "that few cases executed, by neighbours of those cases; the simulator only [branches, in a "
+          "shard pairs, so that the shards together are the whole run]")
+      ->check(CLI::IsMember({"pairs", "branches"}));
   fuzz_verb->add_flag("--stop-on-finding", fuzz.stop_on_finding, "Leave a kernel after its first finding");
   fuzz_verb
       ->add_option("--worker-memory", fuzz.memory_mib,
@@ -334,8 +341,10 @@ int run(int argc, char** argv) {
   triage_verb->add_flag("--json", common.json, "Print the sorted findings as JSON on stdout");
 
   ReplayOptions replay;
-  CLI::App* replay_verb = app.add_subcommand("replay", "Run case files, failure files or SEED:NUMBER again");
-  replay_verb->add_option("case", replay.cases, "Case file, failure file, or SEED:NUMBER")->required();
+  CLI::App* replay_verb =
+      app.add_subcommand("replay", "Run case files, failure files, SEED:NUMBER or RUN:ITEM again");
+  replay_verb->add_option("case", replay.cases, "Case file, failure file, SEED:NUMBER, or RUN:ITEM")
+      ->required();
   replay_verb->add_option("--kernel", replay.kernels,
                           "Kernel [the failure file's, else attest/<op>] (repeatable)");
   replay_verb->add_flag("--original", replay.original,
@@ -352,7 +361,7 @@ int run(int argc, char** argv) {
   add_worker_option(*replay_verb, common);
 
   const auto add_subject = [&](CLI::App& verb, SubjectOptions& subject) {
-    verb.add_option("case", subject.file, "Case file, failure file, or SEED:NUMBER")->required();
+    verb.add_option("case", subject.file, "Case file, failure file, SEED:NUMBER, or RUN:ITEM")->required();
     verb.add_option("--kernel", subject.kernel, "Kernel [the failure file's, else attest/<op>]");
     verb.add_flag("--original", subject.original,
                   "Of a failure file: the case as found, not the minimised one");
@@ -399,7 +408,8 @@ int run(int argc, char** argv) {
 
   ShrinkOptions shrink;
   CLI::App* shrink_verb = app.add_subcommand("shrink", "Make a failing case small, keeping its signature");
-  shrink_verb->add_option("case", shrink.file, "Case file, failure file, or SEED:NUMBER")->required();
+  shrink_verb->add_option("case", shrink.file, "Case file, failure file, SEED:NUMBER, or RUN:ITEM")
+      ->required();
   shrink_verb->add_option("--kernel", shrink.kernel, "Kernel [the failure file's, else attest/<op>]");
   shrink_verb->add_option("--budget", shrink.budget, "Evaluations to spend")->capture_default_str();
   shrink_verb->add_option("--jobs", shrink.jobs, "Worker processes; 0 = one per core")
@@ -416,7 +426,8 @@ int run(int argc, char** argv) {
   ExportOptions exported;
   CLI::App* export_verb =
       app.add_subcommand("export", "Write the inputs of a case as safetensors, for other programs");
-  export_verb->add_option("case", exported.file, "Case file, failure file, or SEED:NUMBER")->required();
+  export_verb->add_option("case", exported.file, "Case file, failure file, SEED:NUMBER, or RUN:ITEM")
+      ->required();
   export_verb->add_option("--kernel", exported.kernel, "Kernel whose cases SEED:NUMBER counts");
   export_verb->add_option("-o,--out", exported.out, "File to write")->required();
   export_verb->add_flag("--json", common.json, "Print what was written as JSON");
@@ -426,7 +437,7 @@ int run(int argc, char** argv) {
   CLI::App* check_verb = app.add_subcommand("check", "Judge outputs that another program computed");
   check_verb
       ->add_option("case", check.file,
-                   "What attest export wrote, or a case file, failure file, or SEED:NUMBER")
+                   "What attest export wrote, or a case file, failure file, SEED:NUMBER, or RUN:ITEM")
       ->required();
   check_verb->add_option("outputs", check.outputs, "safetensors file with the outputs")->required();
   check_verb->add_option("--kernel", check.kernel, "Kernel whose cases SEED:NUMBER counts");

@@ -12,24 +12,33 @@
 
 #include "fuzz/build_info.h"
 #include "fuzz/interrupt.h"
+#include "fuzz/neighbours.h"
 
 namespace attest::fuzz {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::uint64_t fresh_per_neighbour = 3;
+
 struct Item {
   std::uint64_t index = 0, number = 0;
   std::string source, file, kernel;
   cases::Case c;
   std::string detectors{}, schedule{};  ///< of a failure file
+  std::uint64_t of = 0;                 ///< of a neighbour
+  std::vector<std::string> changed{};   ///< of a neighbour
 
   [[nodiscard]] Json event(const char* what) const {
     Json json = {{"event", what}, {"item", index}, {"source", source}};
-    if (source == "fresh")
+    if (file.empty())
       json["number"] = number;
     else
       json["file"] = file;
+    if (source == "neighbour") {
+      json["of"] = of;
+      json["changed"] = changed;
+    }
     json["kernel"] = kernel;
     json["id"] = cases::case_id(c);
     if (!detectors.empty()) json["detectors"] = detectors;
@@ -54,9 +63,18 @@ class Campaign {
 
   void take_up() {
     Json last;
+    std::map<std::uint64_t, Json> started;
     read_events(folder_.path(), [&](const Json& event) {
       summary_.apply(event);
-      if (event.at("event") == "verdict" && event.at("source") == "fresh") last = event;
+      if (options_.branch_steering && event.at("event") == "start")
+        started[event.at("item").get<std::uint64_t>()] = event.at("case");
+      if (event.at("event") != "verdict") return;
+      if (event.at("source") == "fresh") last = event;
+      if (!options_.branch_steering) return;
+      const auto at = started.find(event.at("item").get<std::uint64_t>());
+      note_branches(at->first, event.at("kernel").get<std::string>(), cases::parse_case(at->second.dump()),
+                    event.at("evaluation").value("branches", BranchWays()));
+      started.erase(started.begin(), std::next(at));
     });
     if (summary_.complete) {  // killed while it wrote the summary, perhaps
       for (const Finding& f : summary_.findings) write_failure(f);
@@ -112,11 +130,8 @@ class Campaign {
     std::optional<Pool::Task> next() override {
       if (interrupted() || campaign_.out_of_time()) return std::nullopt;
       while (!window_.empty() && campaign_.stopped_.count(window_.front().kernel) != 0) window_.pop_front();
-      if (window_.empty()) campaign_.open_window(window_);
-      if (window_.empty()) {
-        exhausted_ = true;
-        return std::nullopt;
-      }
+      if (window_.empty()) exhausted_ = !campaign_.open_window(window_, under_way_);
+      if (window_.empty()) return std::nullopt;
       under_way_.push_back(std::move(window_.front()));
       window_.pop_front();
       const Item& item = under_way_.back();
@@ -252,10 +267,47 @@ class Campaign {
     return static_cast<std::size_t>(earlier) < options_.max_shrunk;
   }
 
-  /// The next cases of this shard, written down before any of them is launched.
-  void open_window(std::deque<Item>& window) {
+  [[nodiscard]] bool all_stopped() const {
+    return std::all_of(options_.kernels.begin(), options_.kernels.end(),
+                       [&](const std::string& kernel) { return stopped_.count(kernel) != 0; });
+  }
+  /// What comes at an item behind those of the files.
+  struct Place {
+    bool neighbour = false;
+    std::uint64_t number = 0;  ///< of a fresh case, or of a neighbour
+    std::size_t kernel = 0;
+  };
+  [[nodiscard]] Place place_of(std::uint64_t behind_files) const {
+    const std::uint64_t kernels = options_.kernels.size();
+    const std::uint64_t round =
+        (options_.branch_steering ? fresh_per_neighbour + 1 : fresh_per_neighbour) * kernels;
+    const std::uint64_t turn = behind_files % round / kernels, before = behind_files / round;
+    const auto kernel = static_cast<std::size_t>(behind_files % kernels);
+    if (turn == fresh_per_neighbour) return {true, before, kernel};
+    return {false, before * fresh_per_neighbour + turn, kernel};
+  }
+
+  void note_branches(std::uint64_t item, const std::string& kernel, const cases::Case& c,
+                     const BranchWays& ways) {
+    judged_.push_back({item, kernel, c, ways});
+    absorb_before(lagging(item + 1));
+  }
+  [[nodiscard]] std::uint64_t lagging(std::uint64_t item) const {
+    return item - std::min(item, neighbour_lag * options_.shard.count);
+  }
+  void absorb_before(std::uint64_t item) {
+    for (; !judged_.empty() && judged_.front().item < item; judged_.pop_front()) {
+      const Judged& j = judged_.front();
+      neighbourhood_.absorb(j.item, j.kernel, j.c, j.ways);
+    }
+  }
+
+  /// The next cases of this shard, written down before any of them is launched. Fewer, or none, when a
+  /// neighbour has to wait for what is under way. False when no case is left.
+  bool open_window(std::deque<Item>& window, const std::deque<Item>& under_way) {
     const std::size_t size = options_.device == "sim" ? 64 : 1;
     const std::uint64_t files = options_.files.size(), kernels = options_.kernels.size();
+    bool left = true;
     next_ = std::max(next_, summary_.next_item);
     std::vector<Json> starts;
     for (; window.size() < size; ++next_) {
@@ -271,17 +323,33 @@ class Campaign {
         item.detectors = f.detectors;
         item.schedule = f.schedule;
       } else {
-        if (kernels == 0) break;
-        item.number = (next_ - files) / kernels;
-        if (item.number >= options_.cases) break;
-        if (!options_.shard.has(item.number)) continue;
-        item.source = "fresh";
-        item.kernel = options_.kernels[(next_ - files) % kernels];
-        if (stopped_.count(item.kernel) != 0) {
-          if (stopped_.size() == kernels) break;
-          continue;
+        const Place place = kernels == 0 ? Place{} : place_of(next_ - files);
+        const std::uint64_t last =
+            place.neighbour ? (place.number + 1) * fresh_per_neighbour - 1 : place.number;
+        if (kernels == 0 || last >= options_.cases || all_stopped()) {
+          left = false;
+          break;
         }
-        item.c = campaign_case(item.kernel, options_.seed, item.number);
+        item.number = place.number;
+        if (!options_.shard.has(item.number)) continue;
+        item.source = place.neighbour ? "neighbour" : "fresh";
+        item.kernel = options_.kernels[place.kernel];
+        if (stopped_.count(item.kernel) != 0) continue;
+        if (!place.neighbour) {
+          item.c = campaign_case(item.kernel, options_.seed, item.number);
+        } else {
+          const std::uint64_t horizon = lagging(next_);
+          const auto waits = [&](const std::deque<Item>& items) {
+            return !items.empty() && items.front().index < horizon;
+          };
+          if (waits(under_way) || waits(window)) break;
+          absorb_before(horizon);
+          auto neighbour = neighbourhood_.next(item.kernel, options_.seed, item.number);
+          if (!neighbour) continue;
+          item.c = std::move(neighbour->c);
+          item.of = neighbour->of;
+          item.changed = std::move(neighbour->changed);
+        }
       }
       if (options_.quarantine) {
         if (const auto why = options_.quarantine(item.kernel, item.c)) {
@@ -296,10 +364,11 @@ class Campaign {
       starts.push_back(std::move(start));
       window.push_back(std::move(item));
     }
-    if (starts.empty()) return;
+    if (starts.empty()) return left;
     folder_.append(starts);
     folder_.flush();
     for (const Json& start : starts) summary_.apply(start);
+    return true;
   }
 
   void judge(const Item& item, const Evaluation& e) {
@@ -317,6 +386,7 @@ class Campaign {
       fresh = !excuse && !summary_.has_seen(signature);
     }
     emit(event);
+    if (options_.branch_steering) note_branches(item.index, item.kernel, item.c, e.branches);
     if (options_.observe) options_.observe(event);
     if (fresh) make_finding(event, to_json(e.verdict.mismatch));
   }
@@ -325,8 +395,8 @@ class Campaign {
   /// @param mismatch its map, null where there is none
   void make_finding(const Json& verdict, const Json& mismatch = nullptr) {
     Json event = {{"event", "finding"}};
-    for (const char* key :
-         {"item", "source", "number", "file", "kernel", "signature", "id", "detectors", "schedule", "t"})
+    for (const char* key : {"item", "source", "number", "of", "changed", "file", "kernel", "signature", "id",
+                            "detectors", "schedule", "t"})
       if (verdict.contains(key)) event[key] = verdict.at(key);
     if (!mismatch.is_null()) event["mismatch"] = mismatch;
     emit(event);
@@ -334,8 +404,7 @@ class Campaign {
     Finding& f = summary_.findings.back();
     if (options_.stop_on_finding) stopped_.insert(f.kernel);
     write_failure(f);
-    progress_.say(fmt::format(
-        "{}: {}", f.source == "fresh" ? fmt::format("case {}", f.first_number) : f.first_file, f.signature));
+    progress_.say(fmt::format("{}: {}", f.first_seen(), f.signature));
     pursue(f);
   }
 
@@ -367,11 +436,14 @@ class Campaign {
       left = fmt::format("{:.0f} s", static_cast<double>(in_all - std::min(in_all, summary_.cases)) / rate);
     const auto shrinking = std::count_if(summary_.findings.begin(), summary_.findings.end(),
                                          [](const Finding& f) { return !f.done; });
-    const auto [covered, reachable] = summary_.pairs();
+    const auto percent = [](std::pair<std::size_t, std::size_t> of) {
+      return of.second == 0 ? 0.0 : 100.0 * static_cast<double>(of.first) / static_cast<double>(of.second);
+    };
+    const auto branches = summary_.branches();
     progress_.update(fmt::format(
-        "{}{} cases, {:.0f} cases/s, {:.0f} % of pairs, {} findings{}, {} left", summary_.cases,
-        options_.cases == unlimited ? "" : fmt::format("/{}", in_all), rate,
-        reachable == 0 ? 0.0 : 100.0 * static_cast<double>(covered) / static_cast<double>(reachable),
+        "{}{} cases, {:.0f} cases/s, {:.0f} % of pairs{}, {} findings{}, {} left", summary_.cases,
+        options_.cases == unlimited ? "" : fmt::format("/{}", in_all), rate, percent(summary_.pairs()),
+        branches.second == 0 ? "" : fmt::format(", {:.0f} % of branches", percent(branches)),
         summary_.findings.size(), shrinking == 0 ? "" : fmt::format(" ({} being shrunk)", shrinking), left));
   }
   std::uint64_t cases_before() {
@@ -382,7 +454,8 @@ class Campaign {
     const auto part = [&](std::uint64_t n) {
       return n / options_.shard.count + (n % options_.shard.count > options_.shard.index ? 1 : 0);
     };
-    return part(options_.files.size()) + part(options_.cases) * options_.kernels.size();
+    const std::uint64_t neighbours = options_.branch_steering ? options_.cases / fresh_per_neighbour : 0;
+    return part(options_.files.size()) + (part(options_.cases) + part(neighbours)) * options_.kernels.size();
   }
 
   const CampaignOptions& options_;
@@ -395,6 +468,14 @@ class Campaign {
   std::optional<std::uint64_t> cases_before_;
   std::uint64_t next_ = 0;         ///< item
   std::set<std::string> stopped_;  ///< kernels
+  struct Judged {
+    std::uint64_t item = 0;
+    std::string kernel;
+    cases::Case c;
+    BranchWays ways;
+  };
+  std::deque<Judged> judged_;  ///< in order, too late for the neighbours that come next
+  Neighbourhood neighbourhood_;
   Cases cases_;
   std::vector<std::unique_ptr<Pursuit>> pursuits_;
   std::vector<Pool::Stream*> streams_;
@@ -418,6 +499,7 @@ Json to_json(const CampaignOptions& options) {
           {"shrink_budget", options.shrink_budget},
           {"max_shrunk", options.max_shrunk},
           {"confirmations", options.confirmations},
+          {"branch_steering", options.branch_steering},
           {"stop_on_finding", options.stop_on_finding},
           {"detectors", options.detectors},
           {"schedule", options.schedule},
@@ -454,6 +536,7 @@ CampaignOptions read_options(const std::string& folder, Json& files) {
     options.shrink_budget = json.at("shrink_budget").get<std::size_t>();
     options.max_shrunk = json.at("max_shrunk").get<std::size_t>();
     options.confirmations = json.at("confirmations").get<int>();
+    options.branch_steering = json.value("branch_steering", false);
     options.stop_on_finding = json.at("stop_on_finding").get<bool>();
     options.detectors = json.value("detectors", "none");
     options.schedule = json.value("schedule", "plain");

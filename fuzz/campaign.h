@@ -4,7 +4,16 @@
 //
 // The cases are numbered: first those of files (corpus, then open regressions), then fresh case `number` of
 // every kernel in turn (campaign_case in fuzz/coverage.h). All of it is a pure function of the options, so a
-// shard is every count-th of them and a campaign that was killed goes on with the next. Verdicts are taken in
+// shard is every count-th of them and a campaign that was killed goes on with the next.
+//
+// With `branch_steering` every third fresh case of each kernel is followed by a neighbour
+// (fuzz/neighbours.h) of a case that executed a branch as few others did. That depends on verdicts, but never
+// on when they came: the neighbour at item p is a function of the verdicts before item p - neighbour_lag, for
+// which the campaign waits if it must. So it too is the same with any number of jobs and after a kill. In a
+// shard it goes by the verdicts of that shard, and the shards together are then no longer the whole run:
+// leave it off there if they have to be. Without branches, as on a GPU, there are no neighbours.
+//
+// Verdicts are taken in
 // order of item whatever worker gave them, so the same options give the same findings with any number of
 // jobs, kills and shards.
 //
@@ -38,6 +47,10 @@ struct FileCase {
   std::string detectors{}, schedule{};
 };
 
+/// Items between a neighbour and the last verdict that decides about it, per shard: those that are written
+/// down together and those under way.
+inline constexpr std::uint64_t neighbour_lag = 128;
+
 inline constexpr std::uint64_t unlimited = std::uint64_t{1} << 40U;  ///< cases: until the time is up
 
 struct CampaignOptions {
@@ -53,6 +66,7 @@ struct CampaignOptions {
   std::size_t shrink_budget = 600;  ///< evaluations per finding
   std::size_t max_shrunk = 8;       ///< findings per kernel that are shrunk; later ones keep their case
   int confirmations = 2;
+  bool branch_steering = false;  ///< neighbours besides the fresh cases
   bool stop_on_finding = false;  ///< no more cases for a kernel after its first finding
   Shard shard;
   std::string detectors = "none";                           ///< as Device::choose_detectors takes them

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "cases/case.h"
@@ -18,6 +19,8 @@ struct Evaluation {
   std::uint64_t wave_instructions = 0;  ///< simulator only
   double materialise_seconds = 0, run_seconds = 0, judge_seconds = 0;
   device::Observations observed;  ///< what the chosen detectors saw
+  /// Simulator only: which ways the kernels' branches went, by symbol (fuzz/branches.h).
+  std::map<std::string, std::string> branches;
 };
 
 /// Throws device::DeviceError when the kernel's code object cannot be used at all, or a detector is none; any

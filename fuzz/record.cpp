@@ -113,6 +113,7 @@ Json to_json(const Evaluation& evaluation) {
                {"run_seconds", evaluation.run_seconds},
                {"judge_seconds", evaluation.judge_seconds}};
   if (!evaluation.observed.empty()) json["observed"] = to_json(evaluation.observed);
+  if (!evaluation.branches.empty()) json["branches"] = evaluation.branches;
   if (!evaluation.verdict.mismatch.empty()) json["mismatch"] = to_json(evaluation.verdict.mismatch);
   return json;
 }
@@ -163,6 +164,8 @@ Evaluation evaluation_from_json(const Json& json) {
   result.materialise_seconds = json.at("materialise_seconds").get<double>();
   result.run_seconds = json.at("run_seconds").get<double>();
   result.judge_seconds = json.at("judge_seconds").get<double>();
+  if (json.contains("branches"))
+    result.branches = json.at("branches").get<std::map<std::string, std::string>>();
   if (json.contains("observed")) result.observed = device::hip::read_findings(json.at("observed").dump());
   return result;
 }

@@ -9,13 +9,16 @@
 //
 // Events. "t" is the time of the run in seconds; an interrupted run that is resumed goes on where it stopped.
 // "item" numbers the cases of a campaign as a whole, whatever shard runs them: first the files, then fresh
-// case `number` on each kernel in turn. Starts and verdicts have rising items.
+// case `number` on each kernel in turn, after every third a neighbour for each (where there is none the item
+// is left out). Starts and verdicts have rising items.
 //
 //   {"event": "run", "schema": 1, "attest": {build}, "options": {...}}        first line
 //   {"event": "resume", "t": ..., "attest": {build}}                          a run taken up again
 //   {"event": "start", "item": 12, "source": "fresh", "number": 12, "kernel": ..., "id": ..., "case": {...}}
 //   {"event": "verdict", "item": 12, "source", "number" or "file", "kernel", "id", "t", "evaluation": {...},
 //    "signature": ... (of a failure), "excuse": ... (of one that was expected or is known)}
+//   {"event": "start", "source": "neighbour", "number": 3, "of": item, "changed": ["/shape/page_size"], ...}
+//                                                          a case of fuzz/neighbours.h; its verdict alike
 //   "detectors", "schedule" besides: of a failure file that was found under others than the run's
 //   {"event": "quarantined", "item", ..., "entry": ...}     not launched, by an entry of the known failures
 //   {"event": "finding", "item", "source", "number" or "file", "kernel", "signature", "id", "t"}

@@ -16,6 +16,7 @@
 #include "fuzz/coverage.h"
 #include "fuzz/exchange/exported_case.h"
 #include "fuzz/exchange/worker_device.h"
+#include "fuzz/run_folder.h"
 
 namespace attest::fuzz {
 namespace {
@@ -46,6 +47,18 @@ bool any_of_contract(std::string_view contract) {
 std::string not_run(const std::string& what) {
   return fmt::format("{} was not run: AITER's objects are not here; name their folder with --aiter-hsa DIR",
                      what);
+}
+
+/// The case that a run wrote down for an item, on its kernel.
+Reproduction case_of_run(const std::string& folder, std::uint64_t item) {
+  Reproduction r;
+  read_events(folder, [&](const Json& event) {
+    if (event.at("event") != "start" || event.at("item") != item) return;
+    r.c = cases::parse_case(event.at("case").dump());
+    r.kernel = event.at("kernel").get<std::string>();
+  });
+  if (r.kernel.empty()) throw UsageError(fmt::format("{}: has no item {}", folder, item));
+  return r;
 }
 
 }  // namespace
@@ -104,10 +117,15 @@ std::vector<std::string> kernels_of_word(const std::string& word, const Common& 
 
 Reproduction select_case(const std::string& word, const std::string& kernel) {
   if (const auto colon = word.find(':'); colon != std::string::npos && !std::filesystem::exists(word)) {
+    const std::string run = word.substr(0, word.rfind(':'));
+    const auto item = parse_number(std::string_view(word).substr(run.size() + 1));
+    if (item && std::filesystem::exists(run + "/events.jsonl")) return case_of_run(run, *item);
     const auto seed = parse_number(std::string_view(word).substr(0, colon));
     const auto number = parse_number(std::string_view(word).substr(colon + 1));
     if (!seed || !number)
-      throw UsageError(fmt::format("'{}' is neither a file nor SEED:NUMBER (as in 7:12 or 0x7:12)", word));
+      throw UsageError(fmt::format(
+          "'{}' is neither a file nor SEED:NUMBER (as in 7:12 or 0x7:12) nor RUN:ITEM (as in night:12)",
+          word));
     if (kernel.empty())
       throw UsageError(fmt::format("'{}': cases are drawn for a kernel; name it with --kernel", word));
     Reproduction r;

@@ -28,8 +28,9 @@ std::vector<std::string> kernels_of_op(const std::string& op, const Common& comm
 /// DeviceUnavailable when AITER's objects are not there.
 std::vector<std::string> kernels_of_word(const std::string& word, const Common& common);
 
-/// A case file, a failure file, what attest export wrote, or SEED:NUMBER (case NUMBER of the campaign with
-/// that seed on `kernel`, which has been selected). Throws UsageError, CaseError.
+/// A case file, a failure file, what attest export wrote, SEED:NUMBER (case NUMBER of the campaign with that
+/// seed on `kernel`, which has been selected), or RUN:ITEM (as a run folder's events number them). Throws
+/// UsageError, CaseError.
 Reproduction select_case(const std::string& word, const std::string& kernel);
 
 /// What a case runs on when nobody says: the kernel of its failure file, else attest/<op>. With --worker:

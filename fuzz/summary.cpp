@@ -38,6 +38,11 @@ void Finding::set_mismatch(oracle::Mismatch map) {
   mismatch = std::move(map);
 }
 
+std::string Finding::first_seen() const {
+  if (!first_file.empty()) return first_file;
+  return fmt::format("{} {}", source == "fresh" ? "case" : source, first_number);
+}
+
 std::string Finding::file() const {
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
   for (const char c : signature) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
@@ -78,6 +83,15 @@ std::pair<std::size_t, std::size_t> Summary::pairs() const {
   return sum;
 }
 
+std::pair<std::size_t, std::size_t> Summary::branches() const {
+  std::pair<std::size_t, std::size_t> sum{0, 0};
+  for (const auto& [name, kernel] : kernels) {
+    sum.first += kernel.branches.executed();
+    sum.second += kernel.branches.total();
+  }
+  return sum;
+}
+
 void Summary::take_verdict(const Json& event) {
   const auto item = event.at("item").get<std::uint64_t>();
   const auto name = event.at("kernel").get<std::string>();
@@ -96,7 +110,9 @@ void Summary::take_verdict(const Json& event) {
   ++kernel.cases;
   ++kernel.verdicts[kind];
   if (tested(1, {{kind, 1}}) == 1) kernel.coverage.add(last_case_);
-  kernel.cells.add(case_of(last_case_), evaluation_from_json(event.at("evaluation")));
+  const Evaluation evaluation = evaluation_from_json(event.at("evaluation"));
+  kernel.branches.add(evaluation.branches);
+  kernel.cells.add(case_of(last_case_), evaluation);
   if (event.contains("excuse")) {
     ++excused[event.at("excuse").get<std::string>()];
   } else if (event.contains("signature")) {
@@ -171,7 +187,7 @@ Json Summary::json(const std::string& folder) const {
                   {"reproduce", reproduction(f, folder, options.value("worker", ""))},
                   {"detail", verdict.detail},
                   {"source", f.source}};
-    if (f.source == "fresh")
+    if (f.first_file.empty())
       entry["first_number"] = f.first_number;
     else
       entry["first_file"] = f.first_file;
@@ -183,13 +199,16 @@ Json Summary::json(const std::string& folder) const {
     list.push_back(std::move(entry));
   }
   Json by_kernel = Json::object();
-  for (const auto& [name, kernel] : kernels)
+  for (const auto& [name, kernel] : kernels) {
     by_kernel[name] = {{"cases", kernel.cases},
                        {"tested", tested(kernel.cases, kernel.verdicts)},
                        {"verdicts", counts_json(kernel.verdicts)},
                        {"cells", kernel.cells.json()},
                        {"coverage", kernel.coverage.json()}};
+    if (kernel.branches.total() != 0) by_kernel[name]["branches"] = kernel.branches.json();
+  }
   const auto [covered, reachable] = pairs();
+  const auto [executed, there] = branches();
   return {{"schema", record_schema},
           {"kernels", options.at("kernels")},
           {"device", options.at("device")},
@@ -207,13 +226,14 @@ Json Summary::json(const std::string& folder) const {
           {"seconds", seconds},
           {"workers_lost", workers_lost},
           {"pairs", {{"covered", covered}, {"reachable", reachable}}},
+          {"branches", {{"executed", executed}, {"total", there}}},
           {"findings", std::move(list)},
           {"by_kernel", std::move(by_kernel)}};
 }
 
 Json Summary::failure_file(const Finding& f, const std::string& folder) const {
   Json found = {{"seed", options.at("seed")}, {"source", f.source}};
-  if (f.source == "fresh")
+  if (f.first_file.empty())
     found["number"] = f.first_number;
   else
     found["file"] = f.first_file;

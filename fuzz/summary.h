@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/branches.h"
 #include "fuzz/cells.h"
 #include "fuzz/coverage.h"
 #include "fuzz/record.h"
@@ -22,8 +23,8 @@ namespace attest::fuzz {
 struct Finding {
   std::string signature, kernel, diagnosis;
   std::uint64_t item = 0;               ///< the first case with this signature
-  std::string source;                   ///< "corpus", "regression" or "fresh"
-  std::uint64_t first_number = 0;       ///< of a fresh case
+  std::string source;                   ///< "corpus", "regression", "fresh" or "neighbour"
+  std::uint64_t first_number = 0;       ///< of a fresh case or a neighbour
   std::string first_file;               ///< of another
   std::uint64_t count = 0;              ///< cases with this signature
   std::string detectors{}, schedule{};  ///< of a failure file that was run; empty: the run's
@@ -38,6 +39,8 @@ struct Finding {
   [[nodiscard]] bool flaky() const { return same < runs; }
   /// Of the smallest case; `flaky` with its rate when the first case does not repeat.
   [[nodiscard]] oracle::Verdict verdict() const;
+  /// "case 12", "neighbour 3", or the file.
+  [[nodiscard]] std::string first_seen() const;
   /// Relative to the run folder.
   [[nodiscard]] std::string file() const;
   /// While the smallest case is the original.
@@ -65,6 +68,7 @@ class Summary {
     std::uint64_t cases = 0;
     std::map<std::string, std::uint64_t> verdicts;
     Coverage coverage;
+    BranchCoverage branches;
     Cells cells;
   };
   std::map<std::string, OfKernel> kernels;
@@ -81,6 +85,8 @@ class Summary {
   [[nodiscard]] std::optional<Json> unmade_finding() const;
   /// Pairs of strata covered and reachable, over all kernels.
   [[nodiscard]] std::pair<std::size_t, std::size_t> pairs() const;
+  /// Sides of branches executed and there, over all kernels; nothing where the device does not tell.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> branches() const;
 
   /// summary.json. @param folder the run folder, for the command lines that reproduce
   [[nodiscard]] Json json(const std::string& folder) const;

@@ -83,6 +83,11 @@ CampaignOptions new_campaign(const Common& common, const FuzzOptions& options) {
     fmt::print(stderr, "attest: shard {}/{}, by {}\n", campaign.shard.index, campaign.shard.count, from);
   if (campaign.shard.count > 1 && campaign.stop_on_finding)
     throw UsageError("--stop-on-finding in a shard would depend on what the others find; leave one out");
+  if (options.steer == "branches" && (common.device != "sim" || !common.worker.empty()))
+    throw UsageError("--steer branches: only the simulator sees a kernel's branches, use --device sim");
+  campaign.branch_steering =
+      options.steer == "branches" ||
+      (options.steer.empty() && common.device == "sim" && common.worker.empty() && campaign.shard.count == 1);
   return campaign;
 }
 
@@ -148,17 +153,19 @@ int say_summary(const Common& common, const Summary& summary, const std::string&
                counts.empty() ? "none run" : fmt::format("{}", fmt::join(counts, ", ")));
     for (const Finding& f : summary.findings) {
       const oracle::Verdict verdict = f.verdict();
-      const std::string first = f.source == "fresh" ? fmt::format("case {}", f.first_number) : f.first_file;
       fmt::print("\n{}  {}\n", f.kernel, oracle::name(verdict.kind));
       fmt::print("  diagnosis   {}\n", f.diagnosis);
       fmt::print("  detail      {}\n", verdict.detail);
-      fmt::print("  first seen  {}, {} case{} in all\n", first, f.count, f.count == 1 ? "" : "s");
+      fmt::print("  first seen  {}, {} case{} in all\n", f.first_seen(), f.count, f.count == 1 ? "" : "s");
       fmt::print("  {}    {}\n", f.shrunk ? "smallest" : "as found", cases::canonical_json(f.best.c));
       fmt::print("  reproduce   {}\n", reproduction(f, folder, summary.options.value("worker", "")));
     }
     print_cells(summary);
     const auto [covered, reachable] = summary.pairs();
-    fmt::print("\ncoverage {} of {} pairs of strata\n", covered, reachable);
+    fmt::print("\ncoverage {} of {} pairs of strata", covered, reachable);
+    if (const auto [executed, there] = summary.branches(); there != 0)
+      fmt::print(", {} of {} sides of branches", executed, there);
+    fmt::print("\n");
     if (summary.workers_lost > 0) fmt::print("workers lost {}\n", summary.workers_lost);
     fmt::print("run folder {}\n", folder);
   }

@@ -56,6 +56,8 @@ struct FuzzOptions {
   std::uint64_t deadline_seconds = 120, memory_mib = 4096;
   std::uint64_t shrink_budget = 600, max_shrunk = 8, shrink_seconds = 60;
   bool stop_on_finding = false;
+  std::string
+      steer;  ///< "pairs" or "branches"; empty = branches where that is the whole run on the simulator
   std::string detectors = "none", schedule = "plain";
   std::vector<std::string> corpus, regressions;  ///< case and failure files, or folders of them: run first
   std::string known;                             ///< ledger of known failures; empty = none

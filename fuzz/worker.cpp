@@ -87,6 +87,8 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
       evaluation = evaluate(*device, *kernel, cases::parse_case(request.at("case").dump()),
                             request.value("detectors", "none"), request.value("schedule", "plain"),
                             captured ? &*captured : nullptr);
+      if (device_kind != exchange::worker_device)
+        evaluation.branches = device::hip::hip_device(*device).take_branches();
     } catch (const device::DeviceError& error) {
       send_line(socket, Json{{"fatal", error.what()}, {"exit", 2}}.dump());
       return 2;

@@ -56,6 +56,7 @@ std::optional<std::string> fill(void* library, Api& api) {
   look_up(library, "attest_sim_set_report", api.sim_set_report);
   look_up(library, "attest_sim_set_detectors", api.sim_set_detectors);
   look_up(library, "attest_sim_findings", api.sim_findings);
+  look_up(library, "attest_sim_branches", api.sim_branches);
   look_up(library, "attest_sim_mark_unwritten", api.sim_mark_unwritten);
   look_up(library, "attest_sim_follow", api.sim_follow);
   look_up(library, "attest_sim_follow_again", api.sim_follow_again);

@@ -64,6 +64,7 @@ struct Api {
   int (*sim_set_detectors)(const char* list) = nullptr;     ///< 0, or the report says which name is none
   const char* (*sim_findings)() =
       nullptr;  ///< JSON, of the launches since the last call; "" without detectors
+  const char* (*sim_branches)() = nullptr;  ///< JSON, of the launches since the last call
   void (*sim_mark_unwritten)(void* pointer, std::size_t bytes) = nullptr;
   void (*sim_follow)(const char* name, std::size_t offset, std::size_t bytes, std::uint32_t before,
                      std::uint32_t window) = nullptr;

@@ -175,6 +175,12 @@ Observations HipDevice::take_observations() {
   return read_findings(api_.sim_findings());
 }
 
+std::map<std::string, std::string> HipDevice::take_branches() {
+  if (api_.sim_branches == nullptr) return {};
+  make_current();
+  return nlohmann::json::parse(api_.sim_branches()).get<std::map<std::string, std::string>>();
+}
+
 std::string HipDevice::follow(const BufferBytes& bytes, std::uint32_t window,
                               const std::function<void()>& run) {
   if (api_.sim_follow == nullptr || api_.sim_follow_again == nullptr || api_.sim_followed == nullptr)

@@ -70,6 +70,10 @@ class HipDevice final : public Device {
   Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
 
+  /// Which ways the branches of the kernels went that were launched since the last call, by symbol
+  /// (hip_api/simulator.h, attest_sim_branches). Empty on a device that cannot tell.
+  std::map<std::string, std::string> take_branches();
+
   /// How the bytes come about in the launches of `run`, which is called several times and has to launch the
   /// same each time: the simulator's answer, JSON (hip_api/simulator.h, attest_sim_followed). @param window
   /// instructions around the store to list. Throws DeviceError on a device that cannot tell.

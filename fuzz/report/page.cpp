@@ -103,6 +103,11 @@ std::vector<std::string> remarks(const RunNumbers& run) {
   return all;
 }
 
+/// Rounded down: 100 % is all of them.
+std::string percent(std::size_t part, std::size_t all) {
+  return fmt::format("{:.0f} %", std::floor(100.0 * static_cast<double>(part) / static_cast<double>(all)));
+}
+
 Html tiles(const RunNumbers& run) {
   Html all;
   all += tile("findings", figure("findings", run.findings.size()), run.findings.empty() ? "" : "bad");
@@ -119,9 +124,9 @@ Html tiles(const RunNumbers& run) {
   all += tile("cases/s", figure("cases-per-second", cases_per_second(run)));
   all += tile("time", figure("time", duration(run.seconds)));
   if (const auto [covered, reachable] = run.pairs(); reachable > 0)
-    all += tile("pairs covered",
-                figure("pairs", fmt::format("{:.0f} %", std::floor(100.0 * static_cast<double>(covered) /
-                                                                   static_cast<double>(reachable)))));
+    all += tile("pairs covered", figure("pairs", percent(covered, reachable)));
+  if (const auto [executed, there] = run.branches(); there > 0)
+    all += tile("branches executed", figure("branches", percent(executed, there)));
   return html(R"(<dl class="tiles">{}</dl>)", all);
 }
 
@@ -171,8 +176,9 @@ Html facts(const RunNumbers& run, const FindingNumbers& f) {
     all += html("In <b>{}</b> of its {}", grouped(f.count), counted(kernel->cases, "case"));
   else
     all += html("In <b>{}</b>", counted(f.count, "case"));
-  all += f.source == "fresh" ? html(", first in case {}", f.number)
-                             : html(", first in {} ({})", f.from_file, f.source);
+  all += f.source == "fresh"       ? html(", first in case {}", f.number)
+         : f.source == "neighbour" ? html(", first in neighbour {}", f.number)
+                                   : html(", first in {} ({})", f.from_file, f.source);
   if (f.confirmed || f.runs > 1) all += html("; repeats <b>{} of {}</b>", f.same, f.runs);
   const Json used = f.verdict.value("used_budget", Json());
   if (used.is_number() && used.get<double>() > 1 && f.verdict.value("lane", Json()) != "exact")
@@ -276,18 +282,18 @@ Html kernels(const RunNumbers& run) {
   for (const std::size_t i : run.worst_first()) {
     const KernelNumbers& k = run.kernels[i];
     const double worst = k.worst_within();
-    Html coverage = html("\xE2\x80\x93");
-    if (k.coverage && k.coverage->reachable() > 0)
-      coverage =
-          html("{:} %", fmt::format("{:.0f}", std::floor(100.0 * static_cast<double>(k.coverage->covered()) /
-                                                         static_cast<double>(k.coverage->reachable()))));
+    const auto share = [](std::size_t part, std::size_t all) {
+      return all == 0 ? std::string("\xE2\x80\x93") : percent(part, all);
+    };
     rows += html(
         R"(<tr data-kernel="{}"><td><code>{}</code></td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td>)"
-        R"(<td>{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td></tr>)",
+        R"(<td>{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td><td class="num">{}</td></tr>)",
         k.name, k.name, k.findings == 0 ? html("0") : html(R"(<span class="up">{}</span>)", k.findings),
         grouped(k.cases),
         k.tested == 0 ? html(R"(<span class="up">0</span>)") : html("{}", grouped(k.tested)),
-        verdict_bar(k.verdicts), std::isnan(worst) ? "\xE2\x80\x93" : short_number(worst), coverage,
+        verdict_bar(k.verdicts), std::isnan(worst) ? "\xE2\x80\x93" : short_number(worst),
+        k.coverage ? share(k.coverage->covered(), k.coverage->reachable()) : share(0, 0),
+        share(k.branches.executed(), k.branches.total()),
         k.seconds > 0 ? duration(k.seconds / static_cast<double>(k.cases)) : "\xE2\x80\x93");
     if (k.reasons.empty()) continue;
     Html list;
@@ -306,7 +312,7 @@ Html kernels(const RunNumbers& run) {
       table(
           html(
               R"(<th>kernel</th><th class="num">findings</th><th class="num">cases</th><th class="num">tested</th>)"
-              R"(<th>verdicts</th><th class="num">worst within 1</th><th class="num">pairs</th><th class="num">per case</th>)"),
+              R"(<th>verdicts</th><th class="num">worst within 1</th><th class="num">pairs</th><th class="num">branches</th><th class="num">per case</th>)"),
           rows) += reasons);
 }
 
@@ -347,6 +353,31 @@ Html accuracy(const RunNumbers& run) {
   return section("accuracy", "Used budget", all);
 }
 
+/// What of its functions a kernel never executed: conditional branches, numbered from 0 in order of address.
+Html unexecuted(const BranchCoverage& branches) {
+  Html all;
+  const Json said = branches.json();
+  for (const auto& [function, of] : said.at("functions").items()) {
+    std::vector<std::size_t> never, not_taken, only_taken;
+    const auto ways = of.at("ways").get<std::string>();
+    for (std::size_t n = 0; n < ways.size(); ++n) {
+      if (ways[n] == '0') never.push_back(n);
+      if (ways[n] == '1') not_taken.push_back(n);
+      if (ways[n] == '2') only_taken.push_back(n);
+    }
+    std::string missing;
+    const auto list = [&](const std::vector<std::size_t>& numbers, const char* what) {
+      if (!numbers.empty()) missing += fmt::format("; {} {}", what, fmt::join(numbers, ", "));
+    };
+    list(never, "not reached");
+    list(not_taken, "never taken");
+    list(only_taken, "always taken");
+    all += html("<li><code>{}</code>: {} of {}{}</li>", function, of.at("executed").get<std::size_t>(),
+                of.at("total").get<std::size_t>(), missing);
+  }
+  return all;
+}
+
 Html coverage(const RunNumbers& run) {
   Html all;
   std::size_t shown = 0;
@@ -365,17 +396,25 @@ Html coverage(const RunNumbers& run) {
       if (named++ < most_missing) missing += html("<li>{}</li>", pair.get<std::string>());
     if (!missing.text.empty())
       missing = html("<h4>The commonest that are missing</h4><ul class=\"small\">{}</ul>", missing);
+    Html sides;
+    if (k.branches.total() > 0) {
+      missing += html("<h4>Sides of conditional branches executed</h4><ul class=\"small\">{}</ul>",
+                      unexecuted(k.branches));
+      sides =
+          html(", {} of {} sides of branches", grouped(k.branches.executed()), grouped(k.branches.total()));
+    }
     all += html(
-        R"(<details{}><summary>{}: {} of {} pairs</summary><div class="maps"><div class="scroll">{}</div><div>{}</div></div></details>)",
-        open, k.name, grouped(k.coverage->covered()), grouped(k.coverage->reachable()),
+        R"(<details{}><summary>{}: {} of {} pairs{}</summary><div class="maps"><div class="scroll">{}</div><div>{}</div></div></details>)",
+        open, k.name, grouped(k.coverage->covered()), grouped(k.coverage->reachable()), sides,
         coverage_matrix(*k.coverage), missing);
   }
   if (all.text.empty()) return {};
   return section(
-      "coverage", "Pairwise coverage",
+      "coverage", "Coverage",
       html(
           R"(<p class="note">Of all pairs of values of two fields that generated cases can have, those that a tested )"
-          R"(case had. Rows and columns are fields, numbered alike.</p>{}{})",
+          R"(case had. Rows and columns are fields, numbered alike. And which ways the conditional branches of the )"
+          R"(kernels' functions went, where the device tells, numbered in order of address.</p>{}{})",
           coverage_legend(), all));
 }
 

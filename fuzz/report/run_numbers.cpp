@@ -158,6 +158,7 @@ class Reader {
     c.id = member(event, "id", std::string());
     c.lane = member(verdict, "lane", std::string());
     c.source = member(event, "source", std::string("fresh"));
+    c.item = item;
     c.number = member(event, "number", item);
     c.file = member(event, "file", std::string());
     c.excused = event.contains("excuse");
@@ -195,6 +196,7 @@ class Reader {
       ++by_signature_[event.at("signature").get<std::string>()];
       last_failure_ = {item, name, verdict, of_case};
     }
+    k.branches.add(member(evaluation, "branches", BranchWays()));
     if (evaluation.contains("observed")) take_fidelity(evaluation.at("observed"));
     run_.cases.push_back(std::move(c));
   }
@@ -400,7 +402,7 @@ Json finding_json(const FindingNumbers& f) {
   Json json = {{"signature", f.signature}, {"kernel", f.kernel},       {"kind", f.kind},
                {"diagnosis", f.diagnosis}, {"detail", f.detail},       {"count", f.count},
                {"source", f.source},       {"reproduce", f.reproduce}, {"case", f.file}};
-  if (f.source == "fresh")
+  if (f.from_file.empty())
     json["first_number"] = f.number;
   else
     json["first_file"] = f.from_file;
@@ -434,6 +436,7 @@ Json kernel_json(const KernelNumbers& k) {
                {"wave_instructions", k.wave_instructions}};
   if (k.coverage)
     json["pairs"] = {{"covered", k.coverage->covered()}, {"reachable", k.coverage->reachable()}};
+  if (k.branches.total() != 0) json["branches"] = k.branches.json();
   return json;
 }
 
@@ -456,6 +459,15 @@ std::pair<std::size_t, std::size_t> RunNumbers::pairs() const {
       sum.first += k.coverage->covered();
       sum.second += k.coverage->reachable();
     }
+  return sum;
+}
+
+std::pair<std::size_t, std::size_t> RunNumbers::branches() const {
+  std::pair<std::size_t, std::size_t> sum{0, 0};
+  for (const KernelNumbers& k : kernels) {
+    sum.first += k.branches.executed();
+    sum.second += k.branches.total();
+  }
   return sum;
 }
 
@@ -489,6 +501,8 @@ std::vector<std::size_t> RunNumbers::worst_first() const {
 }
 
 std::string RunNumbers::reproduction(const CaseNumbers& c) const {
+  if (c.source == "neighbour")
+    return fmt::format("attest replay {}:{} --kernel {}", folder, c.item, kernel_names[c.kernel]);
   if (c.source != "fresh") return fmt::format("attest replay {} --kernel {}", c.file, kernel_names[c.kernel]);
   return fmt::format("attest replay {}:{} --kernel {}", options.value("seed", Json(0)).dump(), c.number,
                      kernel_names[c.kernel]);
@@ -519,6 +533,7 @@ Json report_json(const RunNumbers& run) {
     fidelity.push_back(
         {{"op", row.op}, {"exactness", row.exactness}, {"count", row.count}, {"reason", row.reason}});
   const auto [covered, reachable] = run.pairs();
+  const auto [executed, there] = run.branches();
   return {{"schema", record_schema},
           {"folder", run.folder},
           {"run_schema", run.schema},
@@ -534,6 +549,7 @@ Json report_json(const RunNumbers& run) {
           {"workers_lost", run.workers_lost},
           {"resumed", run.resumed},
           {"pairs", {{"covered", covered}, {"reachable", reachable}}},
+          {"branches", {{"executed", executed}, {"total", there}}},
           {"findings", std::move(findings)},
           {"by_kernel", std::move(kernels)},
           {"rate", std::move(rate)},

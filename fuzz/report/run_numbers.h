@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "fuzz/branches.h"
 #include "fuzz/coverage.h"
 #include "fuzz/record.h"
 #include "fuzz/report/budget_histogram.h"
@@ -30,8 +31,9 @@ struct CaseNumbers {
   std::string id;            ///< of the case
   std::string kind;          ///< of the verdict: "pass"
   std::string lane;
-  std::string source;        ///< "fresh", "corpus", "regression"
-  std::uint64_t number = 0;  ///< of a fresh case
+  std::string source;        ///< "fresh", "neighbour", "corpus", "regression"
+  std::uint64_t item = 0;    ///< of the run
+  std::uint64_t number = 0;  ///< of a fresh case or a neighbour
   std::string file;          ///< of another
   bool excused = false;      ///< the failure was expected or is known
   double t = -1;             ///< seconds since the start of the run; -1 unknown
@@ -50,7 +52,7 @@ struct FindingNumbers {
   std::string file;          ///< failures/<id>.json, whether it is there or not
   std::string reproduce;     ///< a command line
   std::string source;        ///< of the first case
-  std::uint64_t number = 0;  ///< of a fresh one
+  std::uint64_t number = 0;  ///< of a fresh one or a neighbour
   std::string from_file;     ///< of another
   std::uint64_t count = 0;   ///< cases with this signature
   int same = 1, runs = 1;    ///< how often the first case gave the same failure
@@ -70,6 +72,7 @@ struct KernelNumbers {
   double run_seconds = 0, seconds = 0;
   std::uint64_t wave_instructions = 0;
   std::unique_ptr<Coverage> coverage;  ///< nullptr: the events hold no cases
+  BranchCoverage branches;             ///< none: the device does not tell
 
   /// The largest used budget within the limit, over all lanes; NaN when there is none.
   [[nodiscard]] double worst_within() const;
@@ -118,6 +121,8 @@ struct RunNumbers {
 
   /// Covered and reachable pairs over all kernels.
   [[nodiscard]] std::pair<std::size_t, std::size_t> pairs() const;
+  /// Sides of branches executed and there, over all kernels.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> branches() const;
   /// The `most` that took longest, the longest first.
   [[nodiscard]] std::vector<const CaseNumbers*> slowest(std::size_t most) const;
   /// Kernels by index: with findings first, then by how near they came to the limit.

@@ -4,6 +4,8 @@
 // split, the findings are those of an undisturbed run.
 #include "fuzz/campaign.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -15,10 +17,13 @@
 #include "fuzz/case_fields.h"
 #include "fuzz/generate.h"
 #include "fuzz/merge.h"
+#include "fuzz/neighbours.h"
+#include "fuzz/tests/fixtures.h"
 #include "fuzz/usage_error.h"
 
 namespace {
 
+using attest::fuzz::testing::TemporaryFolder;
 using namespace attest;
 using namespace attest::fuzz;
 using oracle::VerdictKind;
@@ -31,17 +36,6 @@ PoolOptions fake(int jobs) {
   options.command = {ATTEST_FAKE_WORKER};
   return options;
 }
-
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
 
 CampaignOptions options_for(const std::vector<std::string>& kernels, std::uint64_t cases) {
   CampaignOptions options;
@@ -415,5 +409,139 @@ TEST_CASE("steering covers more pairs of strata than the generator alone, for ev
     CHECK(steered.covered() > plain.covered() + plain.covered() / 20);
     CHECK(steered.covered() <= steered.reachable());
     CHECK_FALSE(steered.json().at("pairs").at("missing").empty());
+  }
+}
+
+TEST_CASE("sides of branches are counted once, over all functions and cases") {
+  BranchCoverage coverage;
+  CHECK(coverage.total() == 0);
+  CHECK(coverage.add({{"f", "010"}, {"g", "2"}}) == 2);
+  CHECK(coverage.add({{"f", "010"}}) == 0);
+  CHECK(coverage.add({{"f", "031"}}) == 2);
+  CHECK(coverage.executed() == 4);
+  CHECK(coverage.total() == 8);
+  CHECK(coverage.json().at("functions").at("f") == Json{{"executed", 3}, {"total", 6}, {"ways", "031"}});
+}
+
+TEST_CASE("a neighbour is a valid case with up to three fields of another, and differs there only") {
+  int made = 0;
+  for (const char* op : {"mla_decode", "topk", "work_plan", "merge_states"})
+    for (std::uint64_t n = 0; n < 60; ++n) {
+      const cases::Case c = generate(op, 1, n), donor = generate(op, 2, n);
+      const auto neighbour = crossed(c, donor, n);
+      if (!neighbour) continue;
+      ++made;
+      CAPTURE(op, n, neighbour->second);
+      REQUIRE_NOTHROW(cases::validate(neighbour->first));
+      CHECK(neighbour->first != c);
+      CHECK(crossed(c, donor, n) == neighbour);
+      Json before = to_json(c), after = to_json(neighbour->first);
+      CHECK((!neighbour->second.empty() && neighbour->second.size() <= 3));
+      for (const std::string& at : neighbour->second) {
+        const Json::json_pointer pointer(at);
+        after[pointer] = before[pointer] = nullptr;
+      }
+      CHECK(before == after);
+    }
+  CHECK(made > 80);
+}
+
+TEST_CASE("neighbours go to the case that executed the rare side") {
+  Neighbourhood neighbourhood;
+  CHECK_FALSE(neighbourhood.next("k", 1, 0));
+  for (std::uint64_t item = 0; item < 200; ++item)
+    neighbourhood.absorb(item, "k", generate("mla_decode", 5, item), {{"f", item == 77 ? "31" : "10"}});
+  int of_rare = 0, in_all = 0;
+  for (std::uint64_t slot = 0; slot < 50; ++slot)
+    if (const auto neighbour = neighbourhood.next("k", 1, slot)) {
+      ++in_all;
+      of_rare += neighbour->of == 77 ? 1 : 0;
+    }
+  CHECK(in_all > 40);
+  CHECK(of_rare > in_all * 9 / 10);
+  CHECK_FALSE(neighbourhood.next("another", 1, 0));
+}
+
+namespace {
+
+/// How far up the ladder of fake_worker.cpp a run came.
+std::size_t height_of(const Summary& summary) {
+  const std::string ways =
+      summary.kernels.at("ladder").branches.json().at("functions").at("ladder").at("ways");
+  const auto top = ways.find_last_not_of("01");
+  return top == std::string::npos ? 0 : top + 1;
+}
+
+}  // namespace
+
+TEST_CASE("steering by branches reaches what the same number of cases without does not") {
+  const TemporaryFolder folder;
+  for (const std::uint64_t seed : {1U, 3U, 5U}) {
+    CampaignOptions options = options_for({"ladder"}, 1000);
+    options.seed = seed;
+    options.max_shrunk = 0;
+    const Summary plain = campaign(options, 2, fmt::format("{}/plain{}", folder.path, seed));
+    options.cases = 750;
+    options.branch_steering = true;
+    const Summary steered = campaign(options, 2, fmt::format("{}/steered{}", folder.path, seed));
+    CAPTURE(seed, height_of(plain), height_of(steered));
+    CHECK(plain.cases == 1000);
+    CHECK(steered.cases <= 1000);
+    CHECK(plain.findings.empty());
+    CHECK(steered.branches().first > plain.branches().first);
+    REQUIRE(steered.findings.size() == 1);
+    CHECK(steered.findings[0].source == "neighbour");
+    CHECK(steered.findings[0].first_seen().starts_with("neighbour "));
+  }
+}
+
+TEST_CASE("a run steered by branches is the same with any number of workers, and after any kill") {
+  const TemporaryFolder folder;
+  CampaignOptions options = options_for({"ladder", "two_bugs"}, 150);
+  options.seed = 3;
+  options.branch_steering = true;
+  options.max_shrunk = 0;
+  const auto verdicts = [&](const std::string& run) {
+    std::vector<Json> all;
+    for (Json& e : events_of(run)) {
+      if (e.at("event") != "verdict") continue;
+      e.erase("t");
+      all.push_back(std::move(e));
+    }
+    return all;
+  };
+  const std::string whole = folder.path + "/whole";
+  const Summary undisturbed = campaign(options, 1, whole);
+  const std::vector<Json> expected = verdicts(whole);
+  const auto neighbours = std::count_if(expected.begin(), expected.end(),
+                                        [](const Json& e) { return e.at("source") == "neighbour"; });
+  CHECK(neighbours > 15);
+  CHECK(undisturbed.cases == 300 + static_cast<std::uint64_t>(neighbours));
+  std::map<std::uint64_t, std::string> kernel_of;
+  for (const Json& e : expected) {
+    kernel_of[e.at("item").get<std::uint64_t>()] = e.at("kernel").get<std::string>();
+    if (e.at("source") != "neighbour") continue;
+    CHECK(kernel_of.at(e.at("of").get<std::uint64_t>()) == "ladder");
+    CHECK(e.at("of").get<std::uint64_t>() + neighbour_lag <= e.at("item").get<std::uint64_t>());
+    CHECK_FALSE(e.at("changed").empty());
+  }
+
+  for (const int jobs : {2, 5}) {
+    const std::string run = fmt::format("{}/{}", folder.path, jobs);
+    CHECK(essence(campaign(options, jobs, run)) == essence(undisturbed));
+    CHECK(verdicts(run) == expected);
+  }
+  const std::vector<std::string> lines = lines_of(whole + "/events.jsonl");
+  for (std::size_t kept = 150; kept < lines.size(); kept += 83) {
+    CAPTURE(kept, lines[kept - 1].substr(0, 60));
+    const std::string cut = folder.path + "/cut";
+    std::filesystem::create_directories(cut + "/failures");
+    {
+      std::ofstream events(cut + "/events.jsonl");
+      for (std::size_t i = 0; i < kept; ++i) events << lines[i] << "\n";
+    }
+    CHECK(essence(resume(options, 2, cut)) == essence(undisturbed));
+    CHECK(verdicts(cut) == expected);
+    std::filesystem::remove_all(cut);
   }
 }

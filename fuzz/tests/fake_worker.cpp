@@ -4,6 +4,9 @@
 // misbehaves.
 //
 //   pass        answers pass
+//   ladder      has a branch behind each of six conditions on the case that must hold together, and fails
+//   with
+//               "bug at the top" when all do
 //   slow        answers pass, the later the smaller the first request's kv_len
 //   two_bugs    fails with "bug A" when some q_len is no power of two, else with "bug B" when some kv_len >
 //   100 coin        fails in every second call crash, mute, hang, garbage   dies by a signal, exits, never
@@ -20,6 +23,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,6 +81,25 @@ fuzz::Evaluation answer(const std::string& kernel, const cases::Case& c) {
   if (kernel == "coin" && calls % 2 == 1) return failing("heads");
   if (kernel == "slow")
     std::this_thread::sleep_for(std::chrono::milliseconds(20 - std::min(20, problem.requests[0].kv_len)));
+  if (kernel == "ladder") {
+    std::this_thread::sleep_for(std::chrono::microseconds(c.seed % 3 * 500));
+    const bool rungs[] = {!problem.causal,
+                          !problem.return_lse,
+                          problem.num_splits == 2,
+                          problem.requests.size() == 3,
+                          c.memory.placement == cases::Placement::shuffled,
+                          problem.heads == 16};
+    fuzz::Evaluation e;
+    std::string ways(std::size(rungs), '0');
+    std::size_t height = 0;
+    while (height < std::size(rungs) && rungs[height]) ways[height++] = '2';
+    if (height == std::size(rungs))
+      e = failing("bug at the top");
+    else
+      ways[height] = '1';
+    e.branches["ladder"] = ways;
+    return e;
+  }
   if (kernel == "two_bugs") {
     for (const auto& r : problem.requests)
       if ((r.q_len & (r.q_len - 1)) != 0) return failing("bug A");

@@ -76,6 +76,12 @@ bool is_direct_branch(const Instruction& i) {
   }
 }
 
+bool is_conditional_branch(const Instruction& i) {
+  return is_direct_branch(i) && i.op != Op::s_branch && i.op != Op::s_call_b64 &&
+         i.op != Op::s_cbranch_cdbgsys && i.op != Op::s_cbranch_cdbguser &&
+         i.op != Op::s_cbranch_cdbgsys_or_user && i.op != Op::s_cbranch_cdbgsys_and_user;
+}
+
 bool may_reach_other_workgroups(const Instruction& i) {
   switch (i.op) {
     case Op::buffer_wbl2:
@@ -129,7 +135,7 @@ Program::Program(const ProgramSource& source, SimdLevel level)
   add_guard(size_ == 0 ? 0 : size_ - 1, "execution ran past the end of the code");
   entry_ = entry_dword < words_.size() ? index_at_[entry_dword] : size_;
   for (std::uint32_t index = 0; index < size_; ++index) bind(index, source, level);
-  find_communication();
+  walk();
 }
 
 std::uint32_t Program::add_guard(std::uint32_t branch, std::string why) {
@@ -199,8 +205,9 @@ void Program::resolve_branch(std::uint32_t index) {
   code_[index].instruction.imm = static_cast<std::int32_t>(to);
 }
 
-/// Walks everything the entry reaches. A computed jump may go anywhere, so then all code counts.
-void Program::find_communication() {
+/// Walks everything the entry reaches: does it communicate, and which conditional branches has it? A computed
+/// jump may go anywhere, so then all code counts.
+void Program::walk() {
   std::vector<bool> seen(code_.size(), false);
   std::vector<std::uint32_t> open{entry_};
   bool anywhere = false;
@@ -210,17 +217,26 @@ void Program::find_communication() {
     while (at < size_ && !seen[at]) {
       seen[at] = true;
       const Instruction& i = code_[at].instruction;
-      if (may_reach_other_workgroups(i)) communicates_ = true;
       if (i.op == Op::s_setpc_b64 || i.op == Op::s_swappc_b64 || i.op == Op::s_call_b64) anywhere = true;
       if (is_direct_branch(i)) open.push_back(static_cast<std::uint32_t>(i.imm));
       if (i.op == Op::s_branch || info(i.op).has(op_flag::ends)) break;
       ++at;
     }
   }
-  if (!anywhere) return;
   for (std::uint32_t at = 0; at < size_; ++at) {
-    communicates_ = communicates_ || may_reach_other_workgroups(code_[at].instruction);
+    if (!anywhere && !seen[at]) continue;
+    Instruction& i = code_[at].instruction;
+    communicates_ = communicates_ || may_reach_other_workgroups(i);
+    if (is_conditional_branch(i)) i.literal = ++branch_count_;
   }
+  branches_ = std::make_unique<std::atomic<std::uint8_t>[]>(branch_count_ + 1);
+}
+
+std::string Program::take_branches() const {
+  std::string ways(branch_count_, '0');
+  for (std::uint32_t n = 0; n < branch_count_; ++n)
+    ways[n] = static_cast<char>('0' + branches_[n + 1].exchange(0, std::memory_order_relaxed));
+  return ways;
 }
 
 std::uint64_t Program::address_of(std::uint32_t index) const {

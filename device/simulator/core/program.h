@@ -12,8 +12,10 @@
 // only when, a wave gets there.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,12 +66,23 @@ class Program {
   /// or invalidations, sc bits on stores. Such kernels run with all workgroups interleaved in one thread.
   [[nodiscard]] bool communicates() const { return communicates_; }
 
+  /// Called by every conditional branch, from any thread. Written once and then only read, so that threads
+  /// which run the same loop do not fight over the byte.
+  void note_branch(std::uint32_t number, bool taken) const {
+    std::atomic<std::uint8_t>& ways = branches_[number];
+    const std::uint8_t way = taken ? 2 : 1;
+    if ((ways.load(std::memory_order_relaxed) & way) == 0) ways.fetch_or(way, std::memory_order_relaxed);
+  }
+  /// Of each conditional branch that the entry reaches, in order of address, the ways it went since the last
+  /// call: '0' none, '1' on, '2' taken, '3' both. Not while a launch runs.
+  [[nodiscard]] std::string take_branches() const;
+
  private:
   void bind(std::uint32_t index, const ProgramSource& source, SimdLevel level);
   void resolve_branch(std::uint32_t index);
   void refuse(std::uint32_t index, FaultKind kind, std::string why);
   std::uint32_t add_guard(std::uint32_t branch, std::string why);
-  void find_communication();
+  void walk();
 
   std::vector<Bound> code_;                 ///< instructions, then guards
   std::vector<std::uint32_t> guard_blame_;  ///< of each guard: the instruction to name
@@ -81,6 +94,9 @@ class Program {
   std::uint32_t size_ = 0;
   std::uint32_t entry_ = 0;
   bool communicates_ = false;
+  std::uint32_t branch_count_ = 0;
+  /// [1 + branch_count_], by the literal of the bound branch; 0 is for those the walk does not reach.
+  std::unique_ptr<std::atomic<std::uint8_t>[]> branches_;
 };
 
 }  // namespace attest::device::sim

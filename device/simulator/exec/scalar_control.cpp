@@ -21,9 +21,15 @@ using u64 = std::uint64_t;
 
 void nothing(Wave&, const Instruction&) {}
 
+void branch(Wave& w, const Instruction& i) {
+  w.pc = static_cast<u32>(i.imm);
+}
+
 template <auto condition>
 void branch_if(Wave& w, const Instruction& i) {
-  if (condition(w)) w.pc = static_cast<u32>(i.imm);
+  const bool taken = condition(w);
+  if (w.program != nullptr) w.program->note_branch(i.literal, taken);
+  if (taken) w.pc = static_cast<u32>(i.imm);
 }
 
 /// d = EXEC; EXEC = f(source, EXEC).
@@ -143,7 +149,7 @@ Handler control_handler(const Instruction& i) {
     case Op::s_barrier:
       return [](Wave& w, const Instruction&) { w.state = WaveState::at_barrier; };
     case Op::s_branch:
-      return branch_if<[](const Wave&) { return true; }>;
+      return branch;
     case Op::s_cbranch_scc0:
       return branch_if<[](const Wave& w) { return w.scc == 0; }>;
     case Op::s_cbranch_scc1:

@@ -116,11 +116,15 @@ hipError_t run(SimDevice& d, const LoadedKernel& kernel, Launch& launch) {
     launch.hostcall_buffer = calls->buffer();
     launch.interrupt = [&calls] { calls->serve(); };
   }
+  d.launched.try_emplace(kernel.program, kernel.kernel.name);
   try {
     d.instructions = d.dispatcher.run(kernel, launch, d.memory, d.settings).instructions;
     d.clock_ns += nanoseconds(d.instructions, launch);
     return hipSuccess;
   } catch (const KernelFault& fault) {
+    // How far the workgroups beside the one at fault came is up to the threads.
+    d.launched.erase(kernel.program);
+    static_cast<void>(kernel.program->take_branches());
     d.last_report = report(fault);
     d.tell(fault.line);
     const hipError_t error = code_of(fault.kind);

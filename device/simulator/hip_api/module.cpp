@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <hip/hip_runtime_api.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "device/simulator/hip_api/export.h"
@@ -178,6 +180,22 @@ ATTEST_HIP const char* attest_sim_findings() {
   SimDevice& d = device();
   const std::scoped_lock lock(d.mutex);
   copy = d.settings.watch != nullptr ? detect::to_json(d.detectors.take()).dump() : "";
+  return copy.c_str();
+}
+
+ATTEST_HIP const char* attest_sim_branches() {
+  static thread_local std::string copy;
+  SimDevice& d = device();
+  const std::scoped_lock lock(d.mutex);
+  std::map<std::string, std::string> by_name;
+  for (const auto& [program, name] : d.launched) {
+    std::string& known = by_name[name];
+    const std::string ways = program->take_branches();
+    known.resize(std::max(known.size(), ways.size()), '0');
+    for (std::size_t n = 0; n < ways.size(); ++n) known[n] = static_cast<char>(known[n] | ways[n]);
+  }
+  d.launched.clear();
+  copy = nlohmann::json(by_name).dump();
   return copy.c_str();
 }
 

@@ -47,6 +47,8 @@ struct SimDevice {
   Dispatcher dispatcher;
   Settings settings;
   detect::Session detectors;
+  /// Programs that were launched since the branches were asked for, with their kernel's name.
+  std::map<std::shared_ptr<const Program>, std::string> launched;
   bool print_hazards = false;  ///< on stderr after each launch: the environment asked for detectors
   std::string last_report;     ///< JSON of the last fault; empty when the last launch had none
   std::uint64_t instructions = 0;

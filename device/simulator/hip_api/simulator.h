@@ -41,6 +41,13 @@ int attest_sim_set_detectors(const char* list);
 /// detector is chosen. Valid until the next call.
 const char* attest_sim_findings();
 
+/// Which ways the conditional branches of the kernels went that were launched since the last call, as JSON:
+///   {"mla_decode_bf16_bf16": "0312", ...}      per kernel one digit for each branch its entry reaches, in
+///   order
+///                                              of address: 0 not executed, 1 fell through, 2 taken, 3 both
+/// Of a launch that faulted nothing is told. Valid until the next call.
+const char* attest_sim_branches();
+
 /// Asks how bytes [offset, offset + bytes) of the buffer of that name (attest_sim_name_range) come about in
 /// the launches that follow, numbered from 0: which store before launch `before` wrote them last, and what
 /// the value was made of (detect/provenance.h). `window` instructions of that wave around the store are

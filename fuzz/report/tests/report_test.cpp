@@ -92,7 +92,7 @@ TEST_CASE("a report counts what the campaign's summary counts") {
   workers.recovery_pause = std::chrono::milliseconds(1);
   workers.command = {ATTEST_FAKE_WORKER};
   CampaignOptions options;
-  options.kernels = {"two_bugs", "coin", "pass", "gpu_fault"};
+  options.kernels = {"two_bugs", "coin", "pass", "gpu_fault", "ladder"};
   options.seed = 11;
   options.cases = 12;
   Pool pool(workers);
@@ -109,6 +109,11 @@ TEST_CASE("a report counts what the campaign's summary counts") {
   CHECK(run.workers_lost == summary.workers_lost);
   CHECK(run.complete == summary.complete);
   CHECK(run.pairs() == summary.pairs());
+  CHECK(run.branches() == summary.branches());
+  CHECK(run.branches().second == 12);
+  const std::string executed = std::to_string(run.branches().first);
+  CHECK(has(page(run), executed + " of 12 sides of branches"));
+  CHECK(has(page(run), "<code>ladder</code>: " + executed + " of 12; "));
   REQUIRE(run.findings.size() == summary.findings.size());
   for (const FindingNumbers& f : run.findings) {
     const auto same = std::find_if(summary.findings.begin(), summary.findings.end(),

@@ -281,6 +281,22 @@ TEST_CASE("execution counts per instruction") {
   CHECK(counts[4] == 30);
 }
 
+TEST_CASE("a program knows which ways its conditional branches went") {
+  Fixture f;
+  const std::uint64_t out = f.buffer(64);
+  const auto ways = [&](const char* name, const Launch& launch, std::uint64_t argument) {
+    f.run(name, launch, out, argument);
+    return f.kernel(name).program->take_branches();
+  };
+  CHECK(ways("loop", grid(1, 64), 1) == "1");
+  CHECK(ways("loop", grid(1, 64), 2) == "3");
+  CHECK(ways("leaver", grid(1, 64), 0) == "1");
+  CHECK(ways("leaver", grid(8, 128), 0) == "3");
+  CHECK(ways("illegal", grid(1, 64), 0) == "2");
+  CHECK(f.kernel("illegal").program->take_branches() == "0");
+  CHECK(ways("packet", grid(1, 64), 0).empty());
+}
+
 TEST_CASE("nothing of a launch stays in memory") {
   Fixture f;
   const std::uint64_t before = f.memory.in_use();

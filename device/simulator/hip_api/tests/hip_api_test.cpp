@@ -161,6 +161,27 @@ TEST_CASE(
   CHECK(y.host() == std::vector<float>(99, 3.0f));
 }
 
+TEST_CASE("branches are told by kernel, once, and not those of a launch that faulted") {
+  Loaded code;
+  const DeviceVector x(std::vector<float>(100, 1.0f), "x"), y(std::vector<float>(100, 1.0f), "y");
+  const auto ways = [&](int n) {
+    CHECK(code.launch("saxpy", 1, 64, 2.0f, x.data, y.data, n) == hipSuccess);
+    return nlohmann::json::parse(attest_sim_branches());
+  };
+  ways(0);
+  const auto none = ways(0), some = ways(30);
+  CHECK(none.size() == 1);
+  REQUIRE(none.at("saxpy").get<std::string>().size() == some.at("saxpy").get<std::string>().size());
+  CHECK(none != some);
+  CHECK(nlohmann::json::parse(attest_sim_branches()).empty());
+  CHECK(code.launch("saxpy", 1, 128, 2.0f, x.data, y.data, 101) == hipErrorLaunchFailure);
+  CHECK(nlohmann::json::parse(attest_sim_branches()).empty());
+  (void)hipGetLastError();
+  (void)hipDeviceSynchronize();
+  (void)hipGetLastError();
+  CHECK(ways(30) == some);
+}
+
 TEST_CASE("an error left by a launch nobody looked at does not outlive hipGetLastError") {
   Loaded code;
   CHECK(code.launch("saxpy", 1, 64, 2.0f, static_cast<float*>(nullptr), static_cast<float*>(nullptr), 64) ==
