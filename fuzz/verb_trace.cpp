@@ -27,11 +27,6 @@ struct Target {
   std::optional<ElementPlace> element;
 };
 
-std::string name_of(const ElementPlace& e) {
-  return fmt::format("request {}, position {}, head {}, {}", e.request, e.position, e.head,
-                     e.column < 0 ? "lse" : fmt::format("column {}", e.column));
-}
-
 Target target_of(const TraceOptions& options, const Subject& s, const cases::Inputs& inputs,
                  const Common& common) {
   if (!options.buffer.empty())
@@ -45,7 +40,6 @@ Target target_of(const TraceOptions& options, const Subject& s, const cases::Inp
     if (options.element.size() != 4)
       throw UsageError("--element takes REQUEST,POSITION,HEAD,COLUMN; column -1 is the lse");
     place = {options.element[0], options.element[1], options.element[2], options.element[3]};
-    words = name_of(place);
   } else {
     const Evaluation e = evaluate_isolated(s, common, options.deadline_seconds);
     if (e.verdict.worst.empty())
@@ -58,15 +52,14 @@ Target target_of(const TraceOptions& options, const Subject& s, const cases::Inp
               : ""));
     const oracle::Element& worst = e.verdict.worst.front();
     place = {worst.request, worst.position, worst.head, worst.column};
-    words = fmt::format("{}: {:.9g}, expected {:.9g} within {:.3g}", name_of(place), worst.got,
-                        worst.expected, worst.bound);
+    words = fmt::format(": {:.9g}, expected {:.9g} within {:.3g}", worst.got, worst.expected, worst.bound);
   }
   const auto bytes = bytes_of_element(s.c, inputs, place);
   if (!bytes)
     throw UsageError(
         fmt::format("results of {} are not found by coordinates; name bytes with --buffer NAME --offset N",
                     cases::op_name(s.c.problem)));
-  return {*bytes, std::move(words), place};
+  return {*bytes, in_words(s.c, place) + words, place};
 }
 
 class Tracer {

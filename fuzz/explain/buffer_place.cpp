@@ -11,6 +11,10 @@
 
 #include "fuzz/explain/paged_keys.h"
 #include "fuzz/usage_error.h"
+#include "oracle/plans/block_table_judge.h"
+#include "reference/block_table.h"
+#include "reference/cache_write.h"
+#include "reference/indexer.h"
 
 namespace attest::fuzz {
 namespace {
@@ -110,13 +114,31 @@ struct Places {
     const auto& in = std::get<cases::CacheWriteInputs>(inputs);
     const int token = within("position", e.position, static_cast<int>(in.slot_mapping.size()));
     const std::int64_t slot = in.slot_mapping[static_cast<std::size_t>(token)];
-    if (slot < 0 || p.layout == cases::CacheLayout::indexer) return std::nullopt;
-    const int size = p.layout == cases::CacheLayout::bf16 ? 2 : 1;
-    const auto row = static_cast<std::uint64_t>(slot / p.page_size) * in.page_stride_bytes +
-                     static_cast<std::uint64_t>(slot % p.page_size * cases::cache_token_bytes(p.layout));
-    within("column", e.column, cases::cache_token_bytes(p.layout) / size);
-    return BufferBytes{"pool", row + static_cast<std::uint64_t>(e.column * size),
-                       static_cast<std::uint64_t>(size)};
+    if (slot < 0) throw UsageError(fmt::format("--element: token {} has no slot", token));
+    const auto page = static_cast<std::uint64_t>(slot / p.page_size) * in.page_stride_bytes;
+    const int in_page = static_cast<int>(slot % p.page_size);
+    const auto row = page + static_cast<std::uint64_t>(in_page * cases::cache_token_bytes(p.layout));
+    const auto bytes = [&](std::uint64_t from, int number, int size) {
+      return BufferBytes{"pool", from + static_cast<std::uint64_t>(number * size),
+                         static_cast<std::uint64_t>(size)};
+    };
+    constexpr int latent = reference::latent_columns, both = latent + reference::rope_columns;
+    switch (p.layout) {
+      case cases::CacheLayout::bf16:
+        return bytes(row, within("column", e.column, both), 2);
+      case cases::CacheLayout::fp8:
+        return bytes(row, within("column", e.column, both), 1);
+      case cases::CacheLayout::ds_mla:
+        within("column", e.column, both + latent / reference::ds_group);
+        if (e.column < latent) return bytes(row, e.column, 1);
+        if (e.column < both) return bytes(row + reference::ds_rope_at, e.column - latent, 2);
+        return bytes(row + reference::ds_scale_at, e.column - both, 4);
+      case cases::CacheLayout::indexer:
+        break;
+    }
+    if (within("column", e.column, reference::indexer_width + 1) < reference::indexer_width)
+      return bytes(page + reference::indexer_values_at(in_page), e.column, 1);
+    return bytes(page + reference::indexer_scale_at(p.page_size, in_page), 0, 4);
   }
   Place operator()(const cases::MlaSparse& p) const {
     const int request = within("request", e.request, static_cast<int>(p.requests.size()));
@@ -126,9 +148,68 @@ struct Places {
     for (int r = 0; r < request; ++r) token += p.requests[static_cast<std::size_t>(r)].q_len;
     return of_row(token * p.heads + e.head, e.column, latent_columns, 2);
   }
-  Place operator()(const cases::DenseSwitch&) const { return std::nullopt; }
-  Place operator()(const cases::WorkPlan&) const { return std::nullopt; }
-  Place operator()(const cases::BlockTableExpand&) const { return std::nullopt; }
+  Place operator()(const cases::DenseSwitch& p) const {
+    const auto& in = std::get<cases::DenseSwitchInputs>(inputs);
+    const int request = within("request", e.request, static_cast<int>(p.requests.size()));
+    within("position", e.position, p.requests[static_cast<std::size_t>(request)].q_len);
+    within("head", e.head, p.heads);
+    const std::int64_t token = in.qo_indptr[static_cast<std::size_t>(request)] + e.position;
+    return of_row(token * p.heads + e.head, within("column", e.column, cases::value_width),
+                  cases::value_width, 2);
+  }
+  Place operator()(const cases::WorkPlan&) const {
+    const auto& in = std::get<cases::WorkPlanInputs>(inputs);
+    const auto& step = in.steps[static_cast<std::size_t>(
+        within("head (the step)", e.head, static_cast<int>(in.steps.size())))];
+    const auto request =
+        static_cast<std::size_t>(within("request", e.request, static_cast<int>(step.qo_indptr.size()) - 1));
+    within("position", e.position, step.qo_indptr[request + 1] - step.qo_indptr[request]);
+    BufferBytes bytes =
+        of_row(step.qo_indptr[request] + e.position, e.column, cases::WorkPlanInputs::columns, 4);
+    bytes.buffer = fmt::format("step{}.{}", e.head, bytes.buffer);
+    return bytes;
+  }
+  Place operator()(const cases::BlockTableExpand& p) const {
+    using List = oracle::BlockTableList;
+    const auto& in = std::get<cases::BlockTableExpandInputs>(inputs);
+    const auto& step = in.steps[static_cast<std::size_t>(
+        within("head (the step)", e.head, static_cast<int>(in.steps.size())))];
+    const auto list =
+        static_cast<List>(within("column (the list)", e.column, static_cast<int>(List::last_page_len) + 1));
+    const auto rows = static_cast<int>(step.seq_lens.size());
+    const int all_rows = p.graph ? p.max_requests : rows;
+    std::int64_t entry = 0;
+    switch (list) {
+      case List::kv_indices: {
+        const auto lists = reference::expand_block_table({p.manager_block, p.kernel_block, in.table_width,
+                                                          step.query_start_loc, step.seq_lens,
+                                                          step.block_table, step.num_tokens});
+        const int row = within("request", e.request, rows + 1);
+        const auto size = p.graph ? p.index_capacity : lists.kv_indptr.back();
+        entry = (row == rows ? 0 : lists.kv_indptr[static_cast<std::size_t>(row)]) + e.position;
+        within("position", static_cast<int>(entry), size);
+        break;
+      }
+      case List::kernel_block_table: {
+        const int width = in.table_width * (p.manager_block / p.kernel_block);
+        entry =
+            std::int64_t{within("request", e.request, rows)} * width + within("position", e.position, width);
+        break;
+      }
+      case List::kv_indptr:
+      case List::qo_indptr:
+        entry = within("position", e.position, all_rows + 1);
+        break;
+      case List::last_page_len:
+        entry = within("request", e.request, all_rows);
+        break;
+    }
+    // The steps of a graph share their lists, and a step is three launches.
+    BufferBytes bytes{p.graph ? oracle::name(list) : fmt::format("step{}.{}", e.head, oracle::name(list)),
+                      static_cast<std::uint64_t>(entry) * 4, 4};
+    if (p.graph) bytes.before = 3 * (static_cast<std::uint32_t>(e.head) + 1);
+    return bytes;
+  }
 };
 
 std::string columns(std::uint64_t first_byte, std::uint64_t bytes, int element_bytes) {
@@ -191,6 +272,18 @@ std::vector<std::string> describe_pages(const PagedCache& cache, const std::vect
 }
 
 }  // namespace
+
+std::string in_words(const cases::Case& c, const ElementPlace& e) {
+  const std::string column = e.column < 0 ? "lse" : fmt::format("column {}", e.column);
+  if (std::holds_alternative<cases::CacheWrite>(c.problem))
+    return fmt::format("token {}, {}", e.position, column);
+  if (std::holds_alternative<cases::WorkPlan>(c.problem))
+    return fmt::format("step {}, request {}, row {}, {}", e.head, e.request, e.position, column);
+  if (std::holds_alternative<cases::BlockTableExpand>(c.problem))
+    return fmt::format("step {}, request {}, {} entry {}", e.head, e.request,
+                       oracle::name(static_cast<oracle::BlockTableList>(e.column)), e.position);
+  return fmt::format("request {}, position {}, head {}, {}", e.request, e.position, e.head, column);
+}
 
 std::optional<BufferBytes> bytes_of_element(const cases::Case& c, const cases::Inputs& inputs,
                                             const ElementPlace& element) {

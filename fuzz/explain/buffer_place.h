@@ -14,10 +14,15 @@
 
 namespace attest::fuzz {
 
-/// As oracle::Element names it: column -1 is the lse.
+/// As oracle::Element names it: column -1 is the lse. Of cache_write the columns of a token are its latent
+/// part, its rope part and its scales, one after the other whatever the layout; of work_plan `head` is the
+/// step; of block_table_expand too, and `column` is the list (oracle/plans/block_table_judge.h).
 struct ElementPlace {
   int request = 0, position = 0, head = 0, column = 0;
 };
+
+/// "request 0, position 2, head 1, column 17", or what the numbers mean for this op.
+std::string in_words(const cases::Case& c, const ElementPlace& element);
 
 /// Where a kernel is to store the element; nullopt: this op's results are not found by coordinates. Throws
 /// UsageError when the case has no such element.

@@ -2,6 +2,7 @@
 //
 // What a failure tells: mismatch maps in failure files, attest explain, attest trace, and hazards as findings
 // like any other. All on kernels with planted faults, whose answers are known.
+#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,10 +10,12 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <set>
+#include <span>
 #include <string>
 
 #include "cases/case.h"
@@ -24,41 +27,19 @@
 #include "fuzz/explain/paged_keys.h"
 #include "fuzz/record.h"
 #include "fuzz/run_folder.h"
+#include "fuzz/tests/fixtures.h"
+#include "oracle/judge.h"
+#include "oracle/precision.h"
+#include "reference/formats.h"
 
 namespace {
 
+using attest::fuzz::testing::Ran;
+using attest::fuzz::testing::read_file;
+using attest::fuzz::testing::run_attest;
+using attest::fuzz::testing::TemporaryFolder;
 using namespace attest;
 using fuzz::Json;
-
-struct Ran {
-  int code = -1;
-  std::string out, err;
-};
-
-struct TemporaryFolder {
-  std::string path;
-  TemporaryFolder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryFolder() { std::filesystem::remove_all(path); }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-};
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-Ran run_attest(const std::string& arguments) {
-  const TemporaryFolder folder;
-  const std::string command =
-      "'" ATTEST_PROGRAM "' " + arguments + " >" + folder.path + "/out 2>" + folder.path + "/err </dev/null";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(folder.path + "/out"),
-          read_file(folder.path + "/err")};
-}
 
 cases::Case a_case(cases::MlaDecode p) {
   cases::Case c;
@@ -87,6 +68,48 @@ bool says(const Ran& ran, const std::string& words) {
 }
 
 const std::string planted = ATTEST_CASES "/corpus/planted/";
+
+/// What the outputs hold at the bytes of an element, decoded.
+double stored_at(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
+                 const fuzz::ElementPlace& place, const device::hip::BufferBytes& at) {
+  using reference::Format;
+  if (const auto* p = std::get_if<cases::CacheWrite>(&c.problem)) {
+    // The pool comes back as its extents, one behind the other.
+    std::uint64_t before = 0;
+    for (const auto& extent : std::get<cases::CacheWriteInputs>(inputs).pool.extents) {
+      if (at.offset >= extent.offset && at.offset < extent.offset + extent.bytes.size()) {
+        const auto bytes =
+            std::span(outputs.find("pool")->bytes)
+                .subspan(before + at.offset - extent.offset, static_cast<std::size_t>(at.bytes));
+        std::vector<double> value(1);
+        const bool values = place.column < (p->layout == cases::CacheLayout::indexer ? 128 : 512);
+        REQUIRE(at.bytes == (values                                                          ? 1
+                             : p->layout == cases::CacheLayout::ds_mla && place.column < 576 ? 2
+                                                                                             : 4));
+        if (at.bytes == 2) return std::to_integer<int>(bytes[0]);  // compared byte by byte
+        reference::decode(values ? Format::fp8_e4m3fnuz : Format::f32, bytes, value);
+        return value[0];
+      }
+      before += extent.bytes.size();
+    }
+    FAIL("no such byte of the pool");
+  }
+  const auto* tables = std::get_if<cases::BlockTableExpand>(&c.problem);
+  const std::string name =
+      (tables != nullptr && tables->graph ? fmt::format("step{}.", place.head) : "") + at.buffer;
+  const auto* tensor = outputs.find(name);
+  REQUIRE(tensor != nullptr);
+  REQUIRE(at.offset + at.bytes <= tensor->bytes.size());
+  const auto bytes = std::span(tensor->bytes).subspan(at.offset, static_cast<std::size_t>(at.bytes));
+  if (tables != nullptr) {
+    std::int32_t value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+  std::vector<double> value(1);
+  reference::decode(at.bytes == 2 ? Format::bf16 : Format::f32, bytes, value);
+  return value[0];
+}
 
 }  // namespace
 
@@ -299,6 +322,61 @@ TEST_CASE("trace follows a merged value into the launch that made its parts") {
   CHECK(json.at("answers").at(1).at("producer").at("kernel") == "mla_decode_bf16_bf16");
   CHECK(json.at("answers").at(1).at("producer").at("launch") == 0);
   CHECK(json.at("answers").at(1).at("buffer").get<std::string>().starts_with("partial_"));
+}
+
+TEST_CASE("the bytes of a wrong element hold what the verdict says, whatever the op") {
+  const auto device = device::open_device("sim", 0);
+  struct Op {
+    const char* kernel;
+    const char* producer;  ///< of the first wrong element: the launch that stores it, or its beginning
+  };
+  const TemporaryFolder folder;
+  for (const Op& op : {Op{"attest/block_table_expand+block_ratio_missing", "block_table_"},
+                       Op{"attest/block_table_expand+stale_tail", "block_table_"},
+                       Op{"attest/block_table_expand+last_page_len", "block_table_"},
+                       Op{"attest/block_table_expand+qo_indptr_arange", "block_table_"},
+                       Op{"attest/work_plan+empty_split_lse_zero", "work_plan_"},
+                       Op{"attest/dense_switch+ids_not_remapped", "switch_"},
+                       Op{"attest/cache_write+interleaved", "cache_write_indexer"},
+                       Op{"attest/cache_write+ds_rope_offset", "cache_write_ds_mla"}}) {
+    CAPTURE(op.kernel);
+    const device::Kernel* kernel = device::find_kernel(op.kernel);
+    REQUIRE(kernel != nullptr);
+    bool traced = false;
+    for (std::uint64_t n = 0; n < 400 && !traced; ++n) {
+      const cases::Case c = fuzz::case_for(op.kernel, 1, n);
+      if (kernel->refuses(c)) continue;
+      const cases::Inputs inputs = cases::materialise(c);
+      const device::Outcome outcome = kernel->run(*device, c, inputs);
+      if (outcome.status != device::Status::ok) continue;
+      const oracle::Verdict v =
+          oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel->precision()));
+      if (v.worst.empty()) continue;
+      for (const oracle::Element& e : v.worst) {
+        CAPTURE(n, e.request, e.position, e.head, e.column);
+        const fuzz::ElementPlace place{e.request, e.position, e.head, e.column};
+        const auto bytes = fuzz::bytes_of_element(c, inputs, place);
+        REQUIRE(bytes);
+        const double stored = stored_at(c, inputs, outcome.outputs, place, *bytes);
+        if (bytes->buffer == "pool" && bytes->bytes == 2) continue;
+        CHECK((stored == e.got || (std::isnan(stored) && std::isnan(e.got))));
+      }
+      const oracle::Element& e = v.worst.front();
+      if (e.got == e.expected) continue;
+      const Json json = json_of(fmt::format("trace {} --kernel {}", saved(folder, c), op.kernel), 0);
+      const Json& answer = json.at("answers").at(0);
+      // What nobody wrote has no producer: a tail behind the first step's, a place that another took.
+      const std::string name = op.kernel;
+      if ((name.ends_with("stale_tail") || name.ends_with("interleaved")) && answer.at("found") == false)
+        continue;
+      REQUIRE(answer.at("found") == true);
+      CHECK(answer.at("producer").at("kernel").get<std::string>().starts_with(op.producer));
+      if (std::holds_alternative<cases::BlockTableExpand>(c.problem))
+        CHECK(answer.at("producer").at("launch").get<int>() < 3 * (e.head + 1));
+      traced = true;
+    }
+    CHECK(traced);
+  }
 }
 
 TEST_CASE("trace says what it cannot follow") {

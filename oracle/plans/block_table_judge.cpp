@@ -51,9 +51,10 @@ struct Complaint {
   MismatchGrid grid{"entry"};
 };
 
-Element element_at(const StepView& v, std::size_t row, std::int64_t position, std::int32_t expected,
-                   std::int32_t got) {
+Element element_at(const StepView& v, BlockTableList list, std::size_t row, std::int64_t position,
+                   std::int32_t expected, std::int32_t got) {
   Element e;
+  e.column = static_cast<int>(list);
   e.request = static_cast<int>(row);
   e.position = static_cast<int>(position);
   e.head = static_cast<int>(v.number);
@@ -106,7 +107,8 @@ std::optional<Complaint> check_offsets(const StepView& v, bool queries) {
   complaint.diagnosis = tail ? "indptr does not go on with its last value" : name_of_offsets(v, queries);
   complaint.detail = fmt::format("step {}: {}[{}] is {}, expected {}", v.number,
                                  queries ? "qo_indptr" : "kv_indptr", i, got[i], expected[i]);
-  complaint.element = element_at(v, i == 0 ? 0 : i - 1, at, expected[i], got[i]);
+  complaint.element = element_at(v, queries ? BlockTableList::qo_indptr : BlockTableList::kv_indptr,
+                                 i == 0 ? 0 : i - 1, at, expected[i], got[i]);
   for (std::size_t k = 0; k < got.size(); ++k) {
     complaint.failed += expected[k] != got[k] ? 1 : 0;
     note(complaint.grid, v, 0, k, expected[k] == got[k]);
@@ -128,7 +130,7 @@ std::optional<Complaint> check_last_page_len(const StepView& v) {
   complaint.diagnosis = of_blocks ? "last_page_len counts the engine's blocks" : "last_page_len is not 1";
   complaint.detail =
       fmt::format("step {}: last_page_len[{}] is {}; a page is one token", v.number, i, got[i]);
-  complaint.element = element_at(v, i, 0, 1, got[i]);
+  complaint.element = element_at(v, BlockTableList::last_page_len, i, 0, 1, got[i]);
   for (std::size_t k = 0; k < got.size(); ++k) {
     complaint.failed += got[k] != 1 ? 1 : 0;
     note(complaint.grid, v, k, 0, got[k] == 1);
@@ -160,14 +162,14 @@ bool behind_another_batch(const StepView& v, const std::vector<Difference>& diff
 }
 
 /// @param entries of each row's list
-Complaint complain(const StepView& v, const char* list, const std::vector<std::size_t>& entries,
+Complaint complain(const StepView& v, BlockTableList list, const std::vector<std::size_t>& entries,
                    const std::vector<Difference>& differences, std::string diagnosis) {
   const Difference& d = differences.front();
   Complaint complaint;
   complaint.diagnosis = std::move(diagnosis);
   complaint.detail = fmt::format("step {}, request {}: entry {} of {} is {}, expected {}; {} entries differ",
-                                 v.number, d.row, d.entry, list, d.got, d.expected, differences.size());
-  complaint.element = element_at(v, d.row, static_cast<std::int64_t>(d.entry), d.expected, d.got);
+                                 v.number, d.row, d.entry, name(list), d.got, d.expected, differences.size());
+  complaint.element = element_at(v, list, d.row, static_cast<std::int64_t>(d.entry), d.expected, d.got);
   complaint.failed = std::ssize(differences);
   for (std::size_t r = 0; r < entries.size(); ++r)
     for (std::size_t i = 0; i < entries[r]; ++i) note(complaint.grid, v, r, i, true);
@@ -193,7 +195,7 @@ std::optional<Complaint> check_blocks(const StepView& v) {
     const int part = static_cast<int>(d.entry) % ratio;
     return d.got == (d.expected - part) / ratio + part;
   });
-  return complain(v, "kernel_block_table", entries, differences,
+  return complain(v, BlockTableList::kernel_block_table, entries, differences,
                   unscaled ? "manager block used as kernel block"
                   : behind_another_batch(v, differences, v.problem.kernel_block)
                       ? "lengths of another batch of the sequence"
@@ -221,7 +223,7 @@ std::optional<Complaint> check_slots(const StepView& v) {
                          });
     const bool minus_one =
         std::all_of(differences.begin(), differences.end(), [](const Difference& d) { return d.got == -1; });
-    return complain(v, "kv_indices", lengths, differences,
+    return complain(v, BlockTableList::kv_indices, lengths, differences,
                     entries                                   ? "entries of the block table taken for slots"
                     : behind_another_batch(v, differences, 1) ? "lengths of another batch of the sequence"
                     : minus_one                               ? "live entries are -1"
@@ -230,7 +232,7 @@ std::optional<Complaint> check_slots(const StepView& v) {
   for (std::size_t i = v.expected.kv_indices.size(); i < v.got.kv_indices.size(); ++i)
     if (v.got.kv_indices[i] != -1) differences.push_back({v.rows(), i, -1, v.got.kv_indices[i]});
   if (differences.empty()) return std::nullopt;
-  return complain(v, "kv_indices", lengths, differences, "tail of the index list is not -1");
+  return complain(v, BlockTableList::kv_indices, lengths, differences, "tail of the index list is not -1");
 }
 
 /// What must hold of right lists whoever computed them, so that a mistake of the reference does not pass
@@ -280,6 +282,22 @@ reference::TokenLists expected_of(const BlockTableExpand& p, const BlockTableExp
 }
 
 }  // namespace
+
+const char* name(BlockTableList list) {
+  switch (list) {
+    case BlockTableList::kv_indices:
+      return "kv_indices";
+    case BlockTableList::kernel_block_table:
+      return "kernel_block_table";
+    case BlockTableList::kv_indptr:
+      return "kv_indptr";
+    case BlockTableList::qo_indptr:
+      return "qo_indptr";
+    case BlockTableList::last_page_len:
+      break;
+  }
+  return "last_page_len";
+}
 
 Verdict judge_block_table_expand(const cases::Case& c, const cases::Inputs& inputs,
                                  const cases::Outputs& outputs) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "cases/case.h"
@@ -9,6 +10,17 @@
 #include "oracle/verdict.h"
 
 namespace attest::oracle {
+
+/// The column of a wrong Element; its head is the step, its request the row, its position the entry: of the
+/// row's own list, of an indptr, or, behind the last row (request = rows), of kv_indices as a whole.
+enum class BlockTableList : std::uint8_t {
+  kv_indices,
+  kernel_block_table,
+  kv_indptr,
+  qo_indptr,
+  last_page_len
+};
+const char* name(BlockTableList list);
 
 /// Every list of every step, exactly (reference/block_table.h), from outputs "step<i>.<list>":
 ///

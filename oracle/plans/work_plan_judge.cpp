@@ -24,6 +24,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -39,6 +40,7 @@ using Step = WorkPlanInputs::Step;
 using Ints = std::vector<std::int32_t>;
 constexpr double roundoff = 0x1p-24;
 constexpr int columns = WorkPlanInputs::columns;
+constexpr std::size_t most_elements = 10;
 
 std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -177,19 +179,24 @@ RowBound row_bound(int kv_len, int slots) {
           2 * l + r + (slots + 3.0) * roundoff * (1 + largest)};
 }
 
+/// Where a row of the results is not this one, the lse (column -1) first; nullopt: nowhere.
+std::optional<Element> wrong_in(const Results& got, int row, const RowSum& sum, const RowBound& bound) {
+  const auto differs = [&](int column, double value, double expected,
+                           double within) -> std::optional<Element> {
+    if (value == expected || std::abs(value - expected) <= within) return std::nullopt;
+    return Element{.column = column, .expected = expected, .got = value, .bound = within, .term = "sums"};
+  };
+  const bool empty = sum.weight == 0;
+  auto wrong = differs(-1, double{got.lse[at(row)]}, std::log(sum.weight), empty ? 0 : bound.lse);
+  for (int c = 0; c < columns && !wrong; ++c)
+    wrong = differs(c, double{got.out[at(row) * columns + at(c)]}, empty ? 0 : sum.value[at(c)] / sum.weight,
+                    empty ? 0 : bound.out);
+  return wrong;
+}
+
 /// Whether a row of the results is this one.
 bool row_is(const Results& got, int row, const RowSum& sum, const RowBound& bound) {
-  const double lse = double{got.lse[at(row)]};
-  if (sum.weight == 0) {
-    const auto begin = got.out.begin() + std::ptrdiff_t{row} * columns;
-    return lse == -std::numeric_limits<double>::infinity() &&
-           std::all_of(begin, begin + columns, [](float x) { return x == 0.0F; });
-  }
-  if (!(std::abs(lse - std::log(sum.weight)) <= bound.lse)) return false;
-  for (int c = 0; c < columns; ++c)
-    if (!(std::abs(double{got.out[at(row) * columns + at(c)]} - sum.value[at(c)] / sum.weight) <= bound.out))
-      return false;
-  return true;
+  return !wrong_in(got, row, sum, bound);
 }
 
 /// What a row would be with a defect of the merge, from the plan's own pieces.
@@ -325,7 +332,14 @@ Verdict judge_work_plan(const cases::Case& c, const cases::Inputs& inputs, const
       const RowBound bound = row_bound(step.kv_indptr[r + 1] - step.kv_indptr[r], p.slots);
       for (int row = step.qo_indptr[r]; row < step.qo_indptr[r + 1]; ++row) {
         const RowSum sum = row_sum(step, step.kv_indptr[r], key_bound(p, step, static_cast<int>(r), row));
-        const bool right = row_is(got->results, row, sum, bound);
+        std::optional<Element> wrong = wrong_in(got->results, row, sum, bound);
+        const bool right = !wrong;
+        if (wrong && verdict.worst.size() < most_elements) {
+          wrong->request = static_cast<int>(r);
+          wrong->position = row - step.qo_indptr[r];
+          wrong->head = static_cast<int>(s);
+          verdict.worst.push_back(*std::move(wrong));
+        }
         grid.note(static_cast<int>(r), row - step.qo_indptr[r], 0,
                   right ? 0 : std::numeric_limits<double>::infinity());
         if (!right) failed.push_back(row);

@@ -267,13 +267,24 @@ std::string diagnose(const CacheWrite& p, const std::vector<Wrong>& wrong, std::
   return stray > 0 ? "values and bytes outside of the slots wrong" : "values wrong";
 }
 
-/// Tokens by columns: the latent part, the rope part, the scales.
+/// A token's columns: the latent part, the rope part, the scales.
+struct Columns {
+  int latent, rope, scales;
+
+  explicit Columns(CacheLayout layout)
+      : latent(layout == CacheLayout::indexer ? reference::indexer_width : reference::latent_columns),
+        rope(layout == CacheLayout::indexer ? 0 : reference::rope_columns),
+        scales(layout == CacheLayout::indexer  ? 1
+               : layout == CacheLayout::ds_mla ? latent / reference::ds_group
+                                               : 0) {}
+  [[nodiscard]] int of(const Wrong& w) const {
+    return w.column + (w.part == Part::values ? 0 : w.part == Part::rope ? latent : latent + rope);
+  }
+};
+
 Mismatch mismatch(const CacheWrite& p, const CacheWriteInputs& in, const std::vector<Wrong>& wrong) {
-  constexpr int rope_columns = 64;
-  const bool indexer = p.layout == CacheLayout::indexer;
-  const int latent = indexer ? reference::indexer_width : reference::latent_columns;
-  const int rope = indexer ? 0 : rope_columns;
-  const int scales = indexer ? 1 : p.layout == CacheLayout::ds_mla ? latent / reference::ds_group : 0;
+  const Columns columns(p.layout);
+  const auto [latent, rope, scales] = columns;
   std::vector<std::string> names;
   for (int i = 0; i < latent; ++i) names.push_back(std::to_string(i));
   for (int i = 0; i < rope; ++i) names.push_back(fmt::format("r{}", i));
@@ -282,10 +293,8 @@ Mismatch mismatch(const CacheWrite& p, const CacheWriteInputs& in, const std::ve
   for (std::size_t token = 0; token < in.slot_mapping.size(); ++token)
     for (int column = 0; column < latent + rope + scales; ++column)
       grid.note(0, static_cast<int>(token), column, in.slot_mapping[token] < 0 ? Mismatch::not_checked : 0);
-  for (const Wrong& w : wrong) {
-    const int first = w.part == Part::values ? 0 : w.part == Part::rope ? latent : latent + rope;
-    grid.note(0, static_cast<int>(w.token), first + w.column, std::numeric_limits<double>::infinity());
-  }
+  for (const Wrong& w : wrong)
+    grid.note(0, static_cast<int>(w.token), columns.of(w), std::numeric_limits<double>::infinity());
   return grid.map(names);
 }
 
@@ -356,7 +365,7 @@ Verdict judge_cache_write(const cases::Case& c, const cases::Inputs& inputs, con
                                   wrong.empty() ? "" : "; ", stray, got.offset(first_stray));
   for (const Wrong& w : std::span(wrong).first(std::min<std::size_t>(wrong.size(), 10)))
     verdict.worst.push_back({.position = static_cast<int>(w.token),
-                             .column = w.column,
+                             .column = Columns(p.layout).of(w),
                              .expected = w.expected,
                              .got = w.got,
                              .bound = 0,
