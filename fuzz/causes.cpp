@@ -132,7 +132,7 @@ const Cause* Causes::of(const Sighting& finding) const {
     return std::find(texts.begin(), texts.end(), text) != texts.end();
   };
   const auto shows = [&](const Sign& sign) {
-    return any(sign.kernels, finding.kernel) && among(sign.diagnoses, finding.diagnosis) &&
+    return any(sign.kernels, finding.kernel) && any(sign.diagnoses, finding.diagnosis) &&
            among(sign.schedules, finding.schedule) &&
            (sign.details.empty() || any(sign.details, finding.detail)) && meets_all(sign.where, features);
   };

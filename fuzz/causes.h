@@ -18,7 +18,7 @@
 //       "where": {"shape.page_size": {"min": 2}},                  as in the ledger (fuzz/ledger.h); may be
 //       left
 //                                                                  out
-//       "diagnosis": ["first token of each page only"],            exactly
+//       "diagnosis": ["first token of each page only"],            globs; a hazard's are "* waits 0x*" and the like
 //       "detail": ["* after the end of Q *"],                      globs; may be left out
 //       "schedule": ["delivery=stale"]}]}]}                        the order of events that it needs
 //                                                                  (device/simulator/detect/schedule.h); left

@@ -112,7 +112,7 @@ TEST_CASE("A failure without the condition of any cause is new, whatever its dia
       planted.c.memory.placement = cases::Placement::ordered;
       planted.schedule = "plain";
       for (const std::string& diagnosis : diagnoses) {
-        if (diagnosis.starts_with("hazard: ")) continue;  // need no condition: the code itself is wrong
+        if (diagnosis.find('*') != std::string::npos) continue;  // hazards need no condition, only the detail
         planted.diagnosis = diagnosis;
         const Cause* found = causes.of(planted);
         INFO(planted.kernel << " " << diagnosis << ": " << (found == nullptr ? "new" : found->id));
