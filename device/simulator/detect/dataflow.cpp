@@ -31,7 +31,6 @@ struct Plan {
   std::uint8_t registers = 0;
   Registers rows[7];             ///< vector registers read or written
   std::array<u64, 3> scalars{};  ///< scalar registers read or written
-  std::optional<Inflow> inflow;
 };
 
 Kind kind_of(const Instruction& i, const Effects& e, const AccessShape& access) {
@@ -58,7 +57,6 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   };
   add(e.scalar_reads);
   add(e.scalar_writes);
-  if (colours.inexact && plan.kind == Kind::vector) plan.inflow = inflow_of(i, e);
   return plan;
 }
 
@@ -67,6 +65,7 @@ struct Shared {
   const LaunchContext& launch;
   Colours colours;
   std::vector<Plan> plans;
+  std::vector<std::optional<Inflow>> inflows;  ///< with colours.inexact, by instruction as well
 };
 
 class Flow final : public Observer {
@@ -128,11 +127,14 @@ class Flow final : public Observer {
     return dirty_scalars(taint, plan) || dirty_rows(taint, plan);
   }
 
-  static void vector(WaveTaint& taint, const Step& step, const Plan& plan) {
+  void vector(WaveTaint& taint, const Step& step, const Plan& plan) const {
     if ((step.wave.mode & mode::gpr_idx_en) != 0 || dirty_scalars(taint, plan))
       return transfer_vector(taint, step, plan.approximate);
     if (!plan.approximate && !dirty_rows(taint, plan)) return;
-    if (plan.inflow && transfer_inexact(taint, step, *plan.inflow, plan.approximate)) return;
+    if (shared_.colours.inexact) {
+      const std::optional<Inflow>& inflow = shared_.inflows[step.index];
+      if (inflow && transfer_inexact(taint, step, *inflow, plan.approximate)) return;
+    }
     transfer_vector(taint, step, plan.approximate);
   }
 
@@ -379,12 +381,14 @@ class Flow final : public Observer {
 
 class Launch final : public LaunchObserver {
  public:
-  Launch(const LaunchContext& launch, Colours colours) : shared_{launch, colours, {}} {
+  Launch(const LaunchContext& launch, Colours colours) : shared_{launch, colours, {}, {}} {
     const Program& program = launch.view.program;
     shared_.plans.reserve(program.size());
     for (std::uint32_t k = 0; k < program.size(); ++k) {
-      shared_.plans.push_back(plan_for(program.code()[k].instruction, launch.analysis.effects[k],
-                                       launch.analysis.access[k], colours));
+      const Instruction& instruction = program.code()[k].instruction;
+      const Effects& effects = launch.analysis.effects[k];
+      shared_.plans.push_back(plan_for(instruction, effects, launch.analysis.access[k], colours));
+      if (colours.inexact) shared_.inflows.push_back(inflow_of(instruction, effects));
     }
   }
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {

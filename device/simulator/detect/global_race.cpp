@@ -275,6 +275,13 @@ class Group final : public Observer {
   void barrier() override { ++epoch_; }
 
  private:
+  /// Consecutive lanes whose bytes follow each other.
+  struct Run {
+    std::uint64_t start = 0, end = 0;
+    std::uint64_t lanes = 0;
+    std::uint64_t pages = 0;  ///< that it lies in
+    Page* page[2] = {};       ///< the first of these
+  };
   struct Suspect {
     std::uint64_t address;
     std::uint32_t before;
@@ -308,32 +315,43 @@ class Group final : public Observer {
   /// what they write.
   void touch_runs(const Step& step, const Use& use, const Access& access) {
     const std::uint64_t* address = access.address[0];
+    int runs = 0;
     for (std::uint64_t m = access.global; m != 0;) {
-      const int first = std::countr_zero(m);
-      const std::uint64_t start = address[first];
-      std::uint64_t end = start + access.bytes, rest = m & (m - 1);
+      Run& run = runs_[runs++];
+      run.start = address[std::countr_zero(m)];
+      std::uint64_t end = run.start + access.bytes, rest = m & (m - 1);
       while (rest != 0 && address[std::countr_zero(rest)] == end) {
         end += access.bytes;
         rest &= rest - 1;
       }
-      const bool done = use.write ? write_run(step, start, end) : read_run(step, start, end);
-      if (!done) touch_lanes(step, use, access, m & ~rest);
+      run.end = end;
+      run.lanes = m & ~rest;
       m = rest;
+      if (use.write) continue;
+      // Pages are scattered, and most are met for the first time in a while: fetched all at once.
+      const std::uint64_t first_page = run.start / page_bytes, last_page = (end - 1) / page_bytes;
+      run.pages = last_page - first_page + 1;
+      for (std::uint64_t n = 0; n < std::min<std::uint64_t>(run.pages, 2); ++n) {
+        run.page[n] = launch_.page_of((first_page + n) * page_bytes);
+        __builtin_prefetch(run.page[n]);
+      }
+    }
+    for (int k = 0; k < runs; ++k) {
+      const Run& run = runs_[k];
+      const bool done = use.write ? write_run(step, run.start, run.end) : read_run(step, run);
+      if (!done) touch_lanes(step, use, access, run.lanes);
     }
   }
 
   /// @return false: somebody wrote to one of the pages, and nothing was remembered
-  bool read_run(const Step& step, std::uint64_t start, std::uint64_t end) {
-    Page* pages[2] = {};
-    const std::uint64_t first_page = start / page_bytes, last_page = (end - 1) / page_bytes;
-    if (last_page - first_page > 1) return false;  // of 64 times 16 bytes: only from addresses that wrap
-    for (std::uint64_t n = first_page; n <= last_page; ++n) {
-      Page* page = pages[n - first_page] = launch_.page_of(n * page_bytes);
-      if (page != nullptr && !page->writers.empty()) return false;
-    }
+  bool read_run(const Step& step, const Run& run) {
+    const std::uint64_t start = run.start, end = run.end, first_page = start / page_bytes;
+    if (run.pages > 2) return false;  // of 64 times 16 bytes: only from addresses that wrap
+    for (std::uint64_t n = 0; n < run.pages; ++n)
+      if (run.page[n] != nullptr && !run.page[n]->writers.empty()) return false;
     const Reader by{me_, pack(step.wave.id_in_group, step.index), epoch_};
-    for (std::uint64_t n = first_page; n <= last_page; ++n) {
-      Page* page = pages[n - first_page];
+    for (std::uint64_t n = first_page; n < first_page + run.pages; ++n) {
+      Page* page = run.page[n - first_page];
       if (page == nullptr) continue;
       const std::uint64_t base = n * page_bytes;
       const std::size_t first = (std::max(start, base) - base) / 4,
@@ -481,6 +499,7 @@ class Group final : public Observer {
   std::uint32_t epoch_ = 1;
   std::uint16_t time_ = 1;
   Clock known_;
+  Run runs_[lanes];
   std::vector<Suspect> suspects_;
   std::uint32_t suspect_with_ = no_index;
   std::uint32_t said_ =

@@ -13,6 +13,7 @@
 #include "device/simulator/core/workgroup.h"
 #include "device/simulator/detect/hazard_at.h"
 #include "device/simulator/detect/outstanding.h"
+#include "device/simulator/exec/memory_lanes.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -57,11 +58,9 @@ struct Unwaited {
 /// What one workgroup's LDS remembers. Epochs go on counting from workgroup to workgroup, so nothing needs
 /// clearing.
 struct Shadow {
-  struct Block {
-    Cell all;                 ///< of each of its dwords, all bytes of them
-    std::uint32_t split = 0;  ///< the epoch in which the dwords went their own ways
-  };
-  std::vector<Block> blocks;
+  /// Of each 16 bytes: what is true of each of their dwords, all bytes of them. Once the dwords go their own
+  /// ways, both tags say several_waves in this epoch, which clashes with every wave.
+  std::vector<Cell> blocks;
   std::vector<Cell> cells;              ///< [4 * blocks] or empty, valid while the block is split
   std::vector<std::uint16_t> arriving;  ///< [4 * blocks] 1 + slot of an LDS-DMA that is not done
   std::vector<Unwaited> unwaited;       ///< empty until the first
@@ -176,7 +175,7 @@ class Group final : public Observer {
     }
     if (!e.vmcnt && e.lgkmcnt == 0) return true;
     const std::uint64_t id =
-        w.outstanding.issue(pending_of(e, step.index, step.number, step.wave.exec()), done);
+        w.outstanding.issue(launch_.context.analysis.pending[step.index], step.number, 0, done);
     if (step.access == nullptr) return true;
     const Access& access = *step.access;
     if (access.lds != 0) {
@@ -224,7 +223,7 @@ class Group final : public Observer {
   void next_epoch() {
     if (shadow_.epoch == last_epoch) {
       shadow_.epoch = shadow_.unwaited_epoch = 0;
-      std::fill(shadow_.blocks.begin(), shadow_.blocks.end(), Shadow::Block());
+      std::fill(shadow_.blocks.begin(), shadow_.blocks.end(), Cell());
       std::fill(shadow_.unwaited.begin(), shadow_.unwaited.end(), Unwaited());
     }
     ++shadow_.epoch;
@@ -242,53 +241,40 @@ class Group final : public Observer {
       if (!blocks)
         touch_lanes(step, access, use, part, access.lds);
       else if (use.write)
-        touch_lanes(step, access, use, part, write_blocks(step, address, access.lds));
+        touch_lanes(step, access, use, part, touch_blocks<true>(step, address, access.lds));
       else
-        touch_lanes(step, access, use, part, read_blocks(step, address, access.lds));
+        touch_lanes(step, access, use, part, touch_blocks<false>(step, address, access.lds));
     }
   }
 
-  /// Remembers that whole blocks are read, where that is all there is to it. @return the other lanes, of
-  /// which nothing was touched. Lanes that race with nobody can go before those that do.
-  std::uint64_t read_blocks(const Step& step, const std::uint64_t* address, std::uint64_t lanes_reading) {
-    const std::uint32_t epoch = shadow_.epoch;
+  /// Remembers that whole blocks are read or written, where that is all there is to it. @return the other
+  /// lanes, of which nothing was touched. (Lanes that race with nobody can go before those that do.)
+  template <bool write>
+  std::uint64_t touch_blocks(const Step& step, const std::uint64_t* address, std::uint64_t mask) {
     const Stamp now = stamp(step, {.bytes = 0xf});
     const std::uint64_t last = group_.lds_bytes - block_bytes;
-    std::uint64_t others = 0;
-    for (std::uint64_t m = lanes_reading; m != 0; m &= m - 1) {
-      const std::uint64_t at = address[std::countr_zero(m)];
-      if (at % block_bytes == 0 && at <= last) [[likely]] {
-        Shadow::Block& b = shadow_.blocks[at / block_bytes];
-        if (b.split != epoch && !clashes(b.all.write.by ^ now.by)) [[likely]] {
-          const Tag difference = b.all.read.by ^ now.by;
-          if (difference > several_waves)
-            b.all.read = now;
-          else if (difference != 0)
-            b.all.read.by |= several_waves;
-          continue;
-        }
+    Cell* const blocks = shadow_.blocks.data();
+    std::uint64_t outside = 0, unaligned = 0, others = 0;
+    const auto lane = [&](int l) {
+      Cell& b = blocks[address[l] / block_bytes];
+      const Tag read = b.read.by ^ now.by;
+      if (clashes(b.write.by ^ now.by) || (write && clashes(read))) [[unlikely]] {
+        others |= std::uint64_t{1} << l;
+      } else if (write) {
+        b.write = now;
+      } else if (read > several_waves) {
+        b.read = now;
+      } else if (read != 0) {
+        b.read.by |= several_waves;
       }
-      others |= m & (~m + 1);
-    }
-    return others;
-  }
-  std::uint64_t write_blocks(const Step& step, const std::uint64_t* address, std::uint64_t lanes_writing) {
-    const std::uint32_t epoch = shadow_.epoch;
-    const Stamp now = stamp(step, {.bytes = 0xf});
-    const std::uint64_t last = group_.lds_bytes - block_bytes;
-    std::uint64_t others = 0;
-    for (std::uint64_t m = lanes_writing; m != 0; m &= m - 1) {
-      const std::uint64_t at = address[std::countr_zero(m)];
-      if (at % block_bytes == 0 && at <= last) [[likely]] {
-        Shadow::Block& b = shadow_.blocks[at / block_bytes];
-        if (b.split != epoch && !clashes(b.all.write.by ^ now.by) && !clashes(b.all.read.by ^ now.by))
-            [[likely]] {
-          b.all.write = now;
-          continue;
-        }
-      }
-      others |= m & (~m + 1);
-    }
+    };
+    const auto look = [&](int l) {
+      outside |= last - address[l];  // addresses have 32 bits: negative when there
+      unaligned |= address[l];
+    };
+    for_each_lane(mask, look);
+    if (unaligned % block_bytes != 0 || outside >> 63 != 0) return mask;
+    for_each_lane(mask, lane);
     return others;
   }
 
@@ -324,12 +310,12 @@ class Group final : public Observer {
 
   /// What is remembered of one dword, apart from its block from now on.
   Cell& cell(std::uint32_t dword) {
-    Shadow::Block& b = shadow_.blocks[dword / 4];
+    Cell& b = shadow_.blocks[dword / 4];
     if (shadow_.cells.empty()) shadow_.cells.resize(4 * shadow_.blocks.size());
     Cell* first = &shadow_.cells[dword / 4 * std::size_t{4}];
-    if (b.split != shadow_.epoch) {
-      b.split = shadow_.epoch;
-      std::fill_n(first, 4, b.all);
+    if (const Tag split = tag(shadow_.epoch, several_waves); b.write.by != split) {
+      std::fill_n(first, 4, b);
+      b.write.by = b.read.by = split;
     }
     return first[dword % 4];
   }
@@ -450,15 +436,11 @@ class Group final : public Observer {
     i.atomic = access.shape.kind == AccessKind::atomic;
     for (unsigned part = 0; part < access.shape.parts; ++part) {
       const std::uint64_t* address = access.address[part];
-      if (access.lds == ~std::uint64_t{0}) {
-        const std::size_t first = i.addresses.size();
-        i.addresses.resize(first + lanes);
-        for (std::size_t l = 0; l < lanes; ++l)
-          i.addresses[first + l] = static_cast<std::uint32_t>(address[l]);
-        continue;
-      }
-      for (std::uint64_t m = access.lds; m != 0; m &= m - 1)
-        i.addresses.push_back(static_cast<std::uint32_t>(address[std::countr_zero(m)]));
+      if (access.lds == all_lanes)
+        i.addresses.insert(i.addresses.end(), address, address + lanes);
+      else
+        for_each_lane(access.lds,
+                      [&](int l) { i.addresses.push_back(static_cast<std::uint32_t>(address[l])); });
     }
   }
 

@@ -54,14 +54,21 @@ class Outstanding {
   [[nodiscard]] const Pending* find(std::uint64_t id) const;
 
   template <typename Done>
-  std::uint64_t issue(Pending pending, Done&& done) {
+  std::uint64_t issue(const Pending& pending, Done&& done) {
     make_room(pending);
     sweep(done);
-    pending.id = ++last_id_;
     vm_ += pending.vm ? 1 : 0;
     lgkm_ += pending.lgkm;
     entries_.push_back(pending);
-    return pending.id;
+    return entries_.back().id = ++last_id_;
+  }
+  /// The same for an instruction of a program whose Pending is at hand but for the moment.
+  template <typename Done>
+  std::uint64_t issue(const Pending& prototype, std::uint64_t number, std::uint64_t lanes, Done&& done) {
+    const std::uint64_t id = issue(prototype, done);
+    entries_.back().number = number;
+    entries_.back().lanes = lanes;
+    return id;
   }
   template <typename Done>
   void wait(WaitCounts counts, Done&& done) {

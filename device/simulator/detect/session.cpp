@@ -124,9 +124,11 @@ class Fan final : public WorkgroupWatch {
 Analysis::Analysis(const Program& program) {
   access.reserve(program.size());
   effects.reserve(program.size());
+  pending.reserve(program.size());
   for (std::uint32_t k = 0; k < program.size(); ++k) {
     access.push_back(access_shape(program.code()[k].instruction));
     effects.push_back(effects_of(program.code()[k].instruction));
+    pending.push_back(pending_of(effects.back(), k, 0, 0));
   }
 }
 

@@ -23,6 +23,7 @@
 #include "device/simulator/detect/detectors.h"
 #include "device/simulator/detect/effects.h"
 #include "device/simulator/detect/observer.h"
+#include "device/simulator/detect/outstanding.h"
 #include "device/simulator/detect/report.h"
 #include "device/simulator/detect/schedule.h"
 
@@ -33,6 +34,7 @@ struct Analysis {
   explicit Analysis(const Program& program);
   std::vector<AccessShape> access;  ///< [program.size()]
   std::vector<Effects> effects;     ///< [program.size()], without GPR indexing
+  std::vector<Pending> pending;     ///< [program.size()], of those that raise a counter
 };
 
 /// Accesses that buffer descriptors kept out, wholly or in part: per lane.

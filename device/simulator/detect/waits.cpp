@@ -88,9 +88,10 @@ class Group final : public Observer {
     if (step.instruction.op == Op::s_waitcnt) {
       if (!w.outstanding.empty()) w.outstanding.wait(wait_counts(step.instruction.imm), done);
     } else if (e.vmcnt || e.lgkmcnt != 0) {
-      const Pending p = pending_of(e, step.index, step.number, step.wave.exec());
-      const std::uint64_t id = w.outstanding.issue(p, done);
-      if (p.lanes == 0) return true;
+      const Pending& p = launch_.analysis.pending[step.index];
+      const std::uint64_t loaded = e.exec_masked ? step.wave.exec() : ~std::uint64_t{0};
+      const std::uint64_t id = w.outstanding.issue(p, step.number, loaded, done);
+      if (loaded == 0) return true;
       if (p.scalar_result)
         w.scalars.mark(p.result, id);
       else
