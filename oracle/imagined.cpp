@@ -172,7 +172,14 @@ class Catalogue {
   // A bound that is too far within the request. Beyond its end it is an over-read, whatever the cause; and
   // where rows that see all keys hold NaN, that is what happened.
   void causal_bounds_too_far() {
-    if (over_reads_) return;
+    // kv_len - q_len + position compared without a sign: with q_len = kv_len + 1 no different from a bound
+    // one too far.
+    const auto front_rows = [this] {
+      other_bound("rows in front of the first key not masked", [](const Witness& w) {
+        return w.visible() > 0 ? std::nullopt : std::optional<Index>(w.home->request.kv_len);
+      });
+    };
+    if (over_reads_) return front_rows();
     // From the bound itself, which may lie below 0: a row two or more in front of the first key would stay
     // empty.
     other_bound("causal bound one too far", [](const Witness& w) {
@@ -182,10 +189,7 @@ class Catalogue {
                        : group.kv_len;
       return bound < 0 ? std::nullopt : std::optional<Index>(bound + 1);
     });
-    // kv_len - q_len + position compared without a sign: with q_len = kv_len + 1 no different from the last.
-    other_bound("rows in front of the first key not masked", [](const Witness& w) {
-      return w.visible() > 0 ? std::nullopt : std::optional<Index>(w.home->request.kv_len);
-    });
+    front_rows();
     if (!causal_) return;
     other_bound("causal mask missing",
                 [](const Witness& w) { return std::optional<Index>(w.home->request.kv_len); });
