@@ -52,6 +52,10 @@ struct RowAddress {
   int group = 0;
 };
 
+bool poisonous(cases::Poison p) {
+  return p == cases::Poison::nan || p == cases::Poison::inf;
+}
+
 bool all_zero(std::span<const double> y) {
   return std::all_of(y.begin(), y.end(), [](double v) { return v == 0; });
 }
@@ -285,7 +289,6 @@ class Examination {
               first + (empty == all ? "; every one sees no key"
                                     : "; every one may meet a tile of which it sees nothing")};
     if (auto found = high_pages()) return *found;
-    const auto poisonous = [](cases::Poison p) { return p == cases::Poison::nan || p == cases::Poison::inf; };
     if (poisonous(launch_.c.memory.unused))
       return {"nan from poison",
               first + (partial_page == all ? "; the keys of every one end inside a page" : "")};
@@ -496,9 +499,10 @@ class Examination {
   // An lse may be wrong for a reason of its own: a later round looks at the output alone.
   std::optional<Diagnosis> imagined(bool with_lse) {
     if (with_lse && !launch_.has_lse()) return std::nullopt;
-    const bool over_reads = std::any_of(non_finite_.begin(), non_finite_.end(), [&](Index r) {
-      return visible(r) > 0 && visible(r) == group_of(r).kv_len;
-    });
+    const bool over_reads = poisonous(launch_.c.memory.unused) &&
+                            std::any_of(non_finite_.begin(), non_finite_.end(), [&](Index r) {
+                              return visible(r) > 0 && visible(r) == group_of(r).kv_len;
+                            });
     for (const Defect& defect : imaginable_defects(launch_, rules_, profile_, over_reads)) {
       int last = -1;
       const auto explained = [&](const Witness& w) {

@@ -87,8 +87,8 @@ struct Defect {
 };
 
 /// All defects that can be imagined for a launch, in the order in which they are to be tried.
-/// @param over_reads rows that see all keys hold NaN: a bound that is too far within the request does not do
-/// that
+/// @param over_reads unused memory holds NaN or infinity and rows that see all keys hold NaN: a bound that is
+/// too far within the request does not do that
 std::vector<Defect> imaginable_defects(const MlaLaunch& launch, const Rules& rules,
                                        const PrecisionProfile& profile, bool over_reads);
 
