@@ -21,6 +21,8 @@ Json build_info() {
                                         NLOHMANN_JSON_VERSION_PATCH)},
           {"fmt", FMT_VERSION},
           {"cli11", CLI11_VERSION},
+          {"kernels", ATTEST_DEVICE_CODE_BY},
+          {"kernels_arch", ATTEST_DEVICE_ARCH},
           {"case_schema", cases::schema_version}};
 }
 

@@ -56,6 +56,7 @@ class Campaign {
     emit({{"event", "run"},
           {"schema", record_schema},
           {"attest", build_info()},
+          {"device", pool_.device()},
           {"jobs", pool_.jobs()},
           {"options", to_json(options_)}});
     folder_.flush();

@@ -17,6 +17,7 @@ namespace {
 
 struct Shards {
   Json options;  ///< of the whole
+  Json device;   ///< of the first
   std::vector<std::string> folders;
 };
 
@@ -79,6 +80,7 @@ Shards all_shards(const std::vector<std::string>& folders) {
     read_events(folder, [&](const Json& event) {
       const auto what = event.at("event").get<std::string>();
       if (what == "run") options = event.at("options");
+      if (what == "run" && shards.device.is_null()) shards.device = event.value("device", Json());
       if (what == "resume") complete = false;
       if (what == "end") complete = event.at("complete").get<bool>();
     });
@@ -125,6 +127,7 @@ Summary merge_runs(const std::vector<std::string>& folders, RunFolder& out) {
   emit({{"event", "run"},
         {"schema", record_schema},
         {"attest", build_info()},
+        {"device", shards.device},
         {"merged", shards.folders},
         {"options", shards.options}});
   std::vector<ShardReader> readers;

@@ -168,6 +168,7 @@ void Pool::start(Worker& worker, int ordinal) {
     throw PoolError("a worker speaks another protocol version; is it another build of attest?", 4);
   if (greeting.contains("error"))
     throw PoolError(greeting.at("error").get<std::string>(), greeting.value("exit", 4));
+  if (device_.is_null()) device_ = greeting.value("device", Json());
 }
 
 /// A fresh worker in place of a lost one. The device may need a moment: a GPU resets, a driver recovers.

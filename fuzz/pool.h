@@ -85,6 +85,8 @@ class Pool {
   Pool& operator=(const Pool&) = delete;
 
   [[nodiscard]] int jobs() const { return static_cast<int>(workers_.size()); }
+  /// What the first worker said of its device (fuzz/worker.h); null when it said nothing.
+  [[nodiscard]] const Json& device() const { return device_; }
 
   /// Told of every worker that is lost: {"ordinal", "pid", "diagnosis", "detail", "kernel", "rerun"}.
   void on_incident(std::function<void(const Json&)> told) { told_ = std::move(told); }
@@ -125,6 +127,7 @@ class Pool {
 
   PoolOptions options_;
   std::vector<Worker> workers_;
+  Json device_;
   std::function<void(const Json&)> told_;
 };
 

@@ -12,7 +12,7 @@
 // case `number` on each kernel in turn, after every third a neighbour for each (where there is none the item
 // is left out). Starts and verdicts have rising items.
 //
-//   {"event": "run", "schema": 1, "attest": {build}, "options": {...}}        first line
+//   {"event": "run", "schema": 1, "attest": {build}, "device": {...}, "options": {...}}   first line
 //   {"event": "resume", "t": ..., "attest": {build}}                          a run taken up again
 //   {"event": "start", "item": 12, "source": "fresh", "number": 12, "kernel": ..., "id": ..., "case": {...}}
 //   {"event": "verdict", "item": 12, "source", "number" or "file", "kernel", "id", "t", "evaluation": {...},

@@ -71,7 +71,11 @@ int serve(int socket, const std::string& device_kind, int ordinal) {
     send_line(socket, Json{{"hello", record_schema}, {"error", error.what()}, {"exit", 2}}.dump());
     return 2;
   }
-  if (!send_line(socket, Json{{"hello", record_schema}}.dump())) return 4;
+  Json greeting = {{"hello", record_schema},
+                   {"device", {{"kind", device->name()}, {"arch", device->arch()}}}};
+  if (device_kind != exchange::worker_device)
+    greeting["device"]["runtime"] = device::hip::hip_device(*device).runtime();
+  if (!send_line(socket, greeting.dump())) return 4;
 
   std::string inbox;
   while (const auto line = receive_line(socket, inbox)) {

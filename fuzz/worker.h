@@ -5,7 +5,7 @@
 //
 // Protocol: one socket, one JSON object per line.
 //
-//   worker -> pool   {"hello": 1}                                     once: the device is open and healthy
+//   worker -> pool   {"hello": 1, "device": {"kind", "arch", "runtime"}}    once: it is open and healthy
 //                    {"hello": 1, "error": "...", "exit": 3}          there is none, or it fails its probe
 //   pool -> worker   {"kernel": "attest/mla_decode", "case": {...}, "detectors": "none", "schedule": "plain"}
 //                    and "capture": "<file>" (fuzz/exchange/capture.h): its bytes stand for the case's

@@ -45,6 +45,7 @@ std::optional<std::string> fill(void* library, Api& api) {
   required("hipGetErrorName", api.get_error_name);
   required("hipGetErrorString", api.get_error_string);
   required("hipGetLastError", api.get_last_error);
+  look_up(library, "hipRuntimeGetVersion", api.runtime_get_version);
   look_up(library, "hipGetDevicePropertiesR0600", api.get_device_properties);
   if (api.get_device_properties == nullptr) required("hipGetDeviceProperties", api.get_device_properties);
 

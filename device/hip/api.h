@@ -52,6 +52,7 @@ struct Api {
   const char* (*get_error_string)(Error error) = nullptr;
   Error (*get_last_error)() = nullptr;
   Error (*get_device_properties)(void* properties, int ordinal) = nullptr;
+  Error (*runtime_get_version)(int* version) = nullptr;  ///< may be missing
 
   // The simulator's own. The report is JSON, {"kind", "message", "kernel", "pc", "disassembly", "workgroup",
   // "wave", "lane", "address"}, empty when nothing happened.

@@ -175,6 +175,15 @@ Observations HipDevice::take_observations() {
   return read_findings(api_.sim_findings());
 }
 
+std::string HipDevice::runtime() const {
+  const std::string library = api_.is_simulator() ? "simulator" : api_.library;
+  int version = 0;  // major * 10^7 + minor * 10^5 + patch, hip_version.h
+  if (api_.runtime_get_version == nullptr || api_.runtime_get_version(&version) != 0 || version <= 0)
+    return library + ", HIP of unknown version";
+  return fmt::format("{}, HIP {}.{}.{}", library, version / 10'000'000, version / 100'000 % 100,
+                     version % 100'000);
+}
+
 std::map<std::string, std::string> HipDevice::take_branches() {
   if (api_.sim_branches == nullptr) return {};
   make_current();

@@ -69,6 +69,8 @@ class HipDevice final : public Device {
   void choose_schedule(const std::string& word) override;
   Observations take_observations() override;
   [[nodiscard]] const Api& api() const { return api_; }
+  /// The library behind it and the version of HIP that it says it is: "libamdhip64.so.6, HIP 6.3.42133".
+  [[nodiscard]] std::string runtime() const;
 
   /// Which ways the branches of the kernels went that were launched since the last call, by symbol
   /// (hip_api/simulator.h, attest_sim_branches). Empty on a device that cannot tell.

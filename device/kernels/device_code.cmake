@@ -59,6 +59,29 @@ if(NOT device_compiler)
 endif()
 message(STATUS "Device code for ${ATTEST_KERNEL_ARCH}: ${device_compiler} (${device_compiler_is})")
 
+# What reports say the kernels were made with: the compiler's own words, HIP's headers, the device libraries' package.
+execute_process(COMMAND ${device_compiler} --version OUTPUT_VARIABLE device_compiler_says)
+string(REGEX MATCH "[^\n]+" ATTEST_DEVICE_CODE_BY "${device_compiler_says}")
+if(rocm_version AND NOT ATTEST_DEVICE_COMPILER)
+  string(APPEND ATTEST_DEVICE_CODE_BY ", ROCm ${rocm_version}")
+endif()
+foreach(root ${rocm_roots} /usr)
+  if(EXISTS ${root}/include/hip/hip_version.h)
+    file(STRINGS ${root}/include/hip/hip_version.h hip_version REGEX "define HIP_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9]+" "." hip_version "${hip_version}")
+    string(REGEX REPLACE "^\\.|\\.$" "" hip_version "${hip_version}")
+    string(APPEND ATTEST_DEVICE_CODE_BY ", HIP headers ${hip_version}")
+    break()
+  endif()
+endforeach()
+find_program(ATTEST_DPKG_QUERY dpkg-query)
+if(ATTEST_DPKG_QUERY AND NOT rocm_version)
+  execute_process(COMMAND ${ATTEST_DPKG_QUERY} -W -f ", \${Package} \${Version}" rocm-device-libs
+    OUTPUT_VARIABLE device_libs_package ERROR_QUIET)
+  string(APPEND ATTEST_DEVICE_CODE_BY "${device_libs_package}")
+endif()
+set(ATTEST_DEVICE_CODE_BY "${ATTEST_DEVICE_CODE_BY}" CACHE INTERNAL "Compiler, HIP headers and device libraries of the kernels")
+
 list(APPEND device_flags
   -x hip --offload-arch=${ATTEST_KERNEL_ARCH} --offload-device-only --no-gpu-bundle-output
   -O3 -std=c++20 -Wall -Wextra -I${PROJECT_SOURCE_DIR}

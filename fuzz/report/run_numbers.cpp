@@ -100,6 +100,7 @@ class Reader {
       run_.build = event.value("attest", Json::object());
       run_.options = event.contains("options") ? event.at("options") : event;
       run_.jobs = member(event, "jobs", 0);
+      if (const Json device = event.value("device", Json()); device.is_object()) run_.device = device;
       run_.merged = member(event, "merged", std::vector<std::string>());
     } else if (what == "resume") {
       run_.ended = run_.complete = false;
@@ -556,7 +557,11 @@ Json report_json(const RunNumbers& run) {
           {"slowest", std::move(slowest)},
           {"fidelity", {{"cases", run.fidelity_cases}, {"ops", std::move(fidelity)}}},
           {"environment",
-           {{"attest", run.build}, {"options", run.options}, {"jobs", run.jobs}, {"merged", run.merged}}}};
+           {{"attest", run.build},
+            {"device", run.device},
+            {"options", run.options},
+            {"jobs", run.jobs},
+            {"merged", run.merged}}}};
 }
 
 }  // namespace attest::fuzz::report

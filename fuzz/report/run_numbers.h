@@ -92,8 +92,9 @@ struct RateBucket {
 
 struct RunNumbers {
   std::string folder;
-  Json schema;                  ///< as the run says it
-  Json build = Json::object();  ///< what attest was made of when the run began
+  Json schema;                   ///< as the run says it
+  Json build = Json::object();   ///< what attest was made of when the run began
+  Json device = Json::object();  ///< what its workers ran on
   Json options = Json::object();
   int jobs = 0;
   std::vector<std::string> merged;  ///< folders of the shards it was joined from

@@ -20,8 +20,8 @@ namespace {
 
 using namespace attest;
 using namespace attest::fuzz;
-using oracle::VerdictKind;
 using fuzz::testing::TemporaryFolder;
+using oracle::VerdictKind;
 
 PoolOptions fake(int jobs, std::chrono::milliseconds deadline = std::chrono::seconds(30)) {
   PoolOptions options;
