@@ -85,6 +85,8 @@ Json to_json(const oracle::Mismatch& map) {
   if (map.row_block > 1) json["row_block"] = map.row_block;
   if (map.column_block > 1) json["column_block"] = map.column_block;
   json["used"] = std::move(used);
+  if (!map.says.empty()) json["says"] = map.says;
+  for (const oracle::Mismatch& other : map.others) json["others"].push_back(to_json(other));
   return json;
 }
 
@@ -102,6 +104,9 @@ oracle::Mismatch mismatch_from_json(const Json& json) {
       map.used.push_back(value.is_null() ? oracle::Mismatch::not_checked : number_from_json(value));
   if (map.used.size() != map.rows.size() * map.columns.size())
     throw std::invalid_argument("a mismatch map whose \"used\" is not rows by columns");
+  map.says = json.value("says", "");
+  if (json.contains("others"))
+    for (const Json& other : json.at("others")) map.others.push_back(mismatch_from_json(other));
   return map;
 }
 

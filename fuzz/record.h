@@ -19,7 +19,8 @@
 //
 //   {"rows": [{"request": 0, "position": 2}, ...], "columns": ["0", "1", ...], "axis": "head",
 //    "row_block": 3, "column_block": 2,      above 1: each place stands for the worst of so many; absent: 1
-//    "used": [[0.02, 7.1e+03, "nan", "inf", null], ...]}        [rows][columns]; null: not checked
+//    "used": [[0.02, 7.1e+03, "nan", "inf", null], ...],        [rows][columns]; null: not checked
+//    "says": "...", "others": [MAP, ...]}    a line about it, and the same result by other axes; absent: none
 //
 // Maps are also part of an evaluation's JSON, as "mismatch". In events.jsonl they are kept where a failure
 // file is made from them, in the events of findings, and left out of the verdicts.

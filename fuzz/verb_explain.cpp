@@ -187,6 +187,10 @@ int verb_explain(const Common& common, const ExplainOptions& options) {
   if (!v.mismatch.empty()) {
     fmt::print("\nwhere\n");
     for (const std::string& line : heat_map(v.mismatch)) fmt::print("  {}\n", line);
+    for (const oracle::Mismatch& other : v.mismatch.others) {
+      fmt::print("\nby {}, as far as the result tells\n  {}\n", other.axis, other.says);
+      for (const std::string& line : heat_map(other)) fmt::print("  {}\n", line);
+    }
   }
   print_hazards(e.observed);
   if (!signature.empty()) fmt::print("\nsignature  {}\n", signature);

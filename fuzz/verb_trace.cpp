@@ -19,6 +19,7 @@ namespace {
 
 using device::hip::BufferBytes;
 constexpr std::size_t most_generations = 3, most_parents = 2;
+constexpr int most_splits = 8;
 
 /// What is to be traced: bytes, and the words for them.
 struct Target {
@@ -124,9 +125,24 @@ int verb_trace(const Common& common, const TraceOptions& options) {
   std::vector<Json> answers = tracer.ask_back(target.bytes);
   std::string remark;
   if (!answers.front().at("found").get<bool>() && target.element && s.kernel->contract() == "aiter") {
-    if (const auto partial = bytes_of_partial(s.c, inputs, *target.element, 0)) {
-      remark = "the host merges the splits of this kernel; this is the element of split 0";
-      answers = tracer.ask_back(*partial);
+    const bool persistent = s.kernel->name().find("_ps") != std::string::npos;
+    if (persistent)
+      remark =
+          "the plan of this kernel decides which row of splitData holds a part of it (work_info_set); name "
+          "it "
+          "with --buffer splitData --offset N";
+    // Any of them may be what spoils the merge, and one that nobody wrote most of all.
+    std::vector<Json> of_splits;
+    for (int split = 0; split < most_splits && !persistent; ++split)
+      if (const auto partial = bytes_of_partial(s.c, inputs, *target.element, split)) {
+        of_splits.push_back(tracer.ask(*partial));
+        of_splits.back()["split"] = split;
+      }
+    if (!of_splits.empty()) {
+      remark = fmt::format(
+          "the host merges the splits of this kernel; this is the element of {}",
+          of_splits.size() == 1 ? std::string("its only one") : fmt::format("each of {}", of_splits.size()));
+      answers = std::move(of_splits);
     }
   }
 
@@ -146,6 +162,7 @@ int verb_trace(const Common& common, const TraceOptions& options) {
   std::size_t left = options.lines;
   for (std::size_t k = 0; k < answers.size(); ++k) {
     const Json& answer = answers[k];
+    if (answer.contains("split")) fmt::print("  split {}\n", answer.at("split").get<int>());
     if (!answer.at("found").get<bool>()) {
       fmt::print("  {} bytes {} to {}: never written by any launch\n", answer.at("buffer").get<std::string>(),
                  answer.at("offset").get<std::uint64_t>(),

@@ -15,6 +15,9 @@
 //   work_plan                       (request, query row)         the row as a whole
 //   spec_verify                     request                      the row as a whole
 //
+// Of attention also the keys that failing rows weigh wrongly, where the result tells (oracle/key_weights.h):
+// (request, query position) by key, the worst of the heads.
+//
 // A pattern that takes a paragraph to describe is seen at once in such a map: every row but the first of each
 // request, one head in sixteen, everything behind entry 64.
 #pragma once
@@ -40,6 +43,8 @@ struct Mismatch {
   /// [rows, columns] the largest of the block, above 1 fails; NaN where the result is none, infinity where
   /// no bound applies (another class, an exact rule), not_checked where nothing was claimed.
   std::vector<double> used;
+  std::string says;              ///< one line about it, or empty
+  std::vector<Mismatch> others;  ///< of the same result by other axes
 
   [[nodiscard]] bool empty() const { return used.empty(); }
   [[nodiscard]] double at(std::size_t row, std::size_t column) const {

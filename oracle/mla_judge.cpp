@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "oracle/diagnosis.h"
+#include "oracle/key_weights.h"
 #include "oracle/mla_bound.h"
 #include "oracle/mla_compare.h"
 #include "oracle/mla_launch.h"
@@ -119,6 +120,53 @@ class WorstElements {
   bool any_failed_ = false;
 };
 
+/// Which keys failing rows weigh wrongly, of up to `most_rows` of them.
+class WrongKeys {
+ public:
+  void look_at(const MlaLaunch& launch, const MlaRequest& request, const MlaBound& bound, Index row,
+               const Rules& rules) {
+    constexpr int most_rows = 64;
+    if (rows_ == most_rows || request.kv_len == 0 || request.kv_len > KeyWeights::most_keys) return;
+    if (group_ != request.index) {
+      group_ = request.index;
+      solver_.emplace(request.k.leftCols(reference::kv_lora_rank) * launch.scales.kv_scale);
+    }
+    if (!solver_->tell()) return;
+    const double* y = &launch.out(request.first_row + row, 0);
+    const double* o = &request.attention.out(row, 0);
+    const auto columns = static_cast<std::size_t>(launch.out.cols());
+    const bool empty = bound.row_class[static_cast<std::size_t>(row)] == RowClass::empty;
+    std::vector<double> within(columns);
+    for (std::size_t d = 0; d < columns; ++d)
+      within[d] = (empty ? 0 : bound.element(row, static_cast<Index>(d))) +
+                  rules.grid.step(std::max(std::abs(y[d]), std::abs(o[d]))) *
+                      (rules.rounding == OutputRounding::nearest_even ? 0.5 : 1);
+    const auto weights = solver_->of(
+        {y, columns}, within, {&request.attention.weights(row, 0), static_cast<std::size_t>(request.kv_len)});
+    if (!weights) return;
+    ++rows_;
+    for (std::size_t j = 0; j < weights->size(); ++j)
+      grid_.note(request.group.request, request.position(row), static_cast<int>(j), (*weights)[j].used());
+    if (std::string words = in_words(*weights); says_.empty() && !words.empty())
+      says_ = fmt::format("request {}, position {}, head {}: {}", request.group.request,
+                          request.position(row), request.head(row), words);
+  }
+
+  /// None when no row tells of its keys, or all weigh them as they should.
+  [[nodiscard]] std::vector<Mismatch> maps() const {
+    if (says_.empty()) return {};
+    Mismatch map = grid_.map();
+    map.says = says_;
+    return {std::move(map)};
+  }
+
+ private:
+  MismatchGrid grid_{"key"};
+  std::optional<KeyWeights> solver_;
+  int group_ = -1, rows_ = 0;
+  std::string says_;
+};
+
 std::string where(const Element& e) {
   const std::string row = fmt::format("request {}, position {}, head {}", e.request, e.position, e.head);
   return e.column < 0 ? row + ", lse" : fmt::format("{}, column {}", row, e.column);
@@ -143,6 +191,7 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
   std::vector<RowResult> rows(static_cast<std::size_t>(launch->out.rows()));
   WorstElements worst;
   MismatchGrid grid("head");
+  WrongKeys wrong_keys;
   std::int64_t telling = 0, unclaimed = 0;
   Stage first_failed = Stage::none;
   for (int b = 0; b < static_cast<int>(launch->problem.groups.size()); ++b) {
@@ -172,6 +221,7 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
         if (first_failed == Stage::none || result.failed < first_failed) first_failed = result.failed;
       }
       worst.offer(*launch, request, bound, r, result);
+      if (result.failing_elements > 0) wrong_keys.look_at(*launch, request, bound, r, rules);
     }
     worst.explain(request, bound, *launch, judged_by);
   }
@@ -180,6 +230,7 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
   if (first_failed != Stage::none) {
     verdict.kind = VerdictKind::fail;
     verdict.mismatch = grid.map();
+    verdict.mismatch.others = wrong_keys.maps();
     verdict.stage = name(first_failed);
     if (first_failed == Stage::row || first_failed == Stage::lse) verdict.lane = "row";
     for (const Candidate& candidate : worst.kept()) verdict.worst.push_back(candidate.element);

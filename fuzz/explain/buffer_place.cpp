@@ -293,7 +293,7 @@ std::optional<BufferBytes> bytes_of_element(const cases::Case& c, const cases::I
 std::optional<BufferBytes> bytes_of_partial(const cases::Case& c, const cases::Inputs& inputs,
                                             const ElementPlace& element, int split) {
   const auto* p = std::get_if<cases::MlaDecode>(&c.problem);
-  if (p == nullptr) return std::nullopt;
+  if (p == nullptr || split >= p->num_splits) return std::nullopt;
   const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
   const std::int64_t token = in.qo_indptr[static_cast<std::size_t>(element.request)] + element.position;
   const std::int64_t row = (token * p->num_splits + split) * p->heads + element.head;

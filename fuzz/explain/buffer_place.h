@@ -30,7 +30,7 @@ std::optional<device::hip::BufferBytes> bytes_of_element(const cases::Case& c, c
                                                          const ElementPlace& element);
 
 /// AITER's kernels leave what one split made in a buffer of its own, which its host code merges: where
-/// `split` of the element lies. nullopt: an op without splits.
+/// `split` of the element lies. nullopt: an op without splits, or no such split.
 std::optional<device::hip::BufferBytes> bytes_of_partial(const cases::Case& c, const cases::Inputs& inputs,
                                                          const ElementPlace& element, int split);
 

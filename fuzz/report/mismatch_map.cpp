@@ -32,6 +32,9 @@ std::optional<MismatchMap> read_mismatch(const Json& json) {
       map.used.push_back(std::move(cells));
     }
     if (map.used.size() != map.rows.size() || map.rows.empty() || map.columns.empty()) return std::nullopt;
+    map.says = json.value("says", "");
+    for (const Json& other : json.value("others", Json::array()))
+      if (auto read = read_mismatch(other)) map.others.push_back(*std::move(read));
     return map;
   } catch (const Json::exception&) {
     return std::nullopt;

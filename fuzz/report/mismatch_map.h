@@ -6,7 +6,8 @@
 //   {"original": MAP, "minimised": MAP}, where MAP is
 //   {"rows": [{"request": 0, "position": 2}, ...], "columns": ["0", "1", "lse"], "axis": "head",
 //    "used": [[0.2, 17.5, null], ...],                  [rows][columns]; "nan", "inf"; null: not checked
-//    "row_block": 4, "column_block": 2}                 absent: 1; else the worst of so many
+//    "row_block": 4, "column_block": 2,                 absent: 1; else the worst of so many
+//    "says": "...", "others": [MAP, ...]}               absent: none
 #pragma once
 
 #include <optional>
@@ -28,6 +29,8 @@ struct MismatchMap {
   std::string axis;                       ///< what a column is: "head"
   std::vector<std::vector<double>> used;  ///< [rows][columns]; NaN and inf as they are
   int row_block = 1, column_block = 1;
+  std::string says;                 ///< one line, or empty
+  std::vector<MismatchMap> others;  ///< of the same result, by other axes
 };
 
 /// nullopt when `json` is no such map, or one without cells.

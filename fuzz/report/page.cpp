@@ -155,7 +155,7 @@ Html elements(const Json& verdict) {
             rows));
 }
 
-Html map_figure(const char* title, const MismatchMap& map, std::size_t& bytes_left) {
+Html map_figure(const std::string& title, const MismatchMap& map, std::size_t& bytes_left) {
   Html chart = heat_map(map);
   if (chart.text.size() > bytes_left)
     return html(R"(<p class="note">{}: the map was left out to keep this page small.</p>)", title);
@@ -165,6 +165,7 @@ Html map_figure(const char* title, const MismatchMap& map, std::size_t& bytes_le
     blocks = html(R"(<p class="note">Each cell is the worst of {} by {}.</p>)",
                   counted(static_cast<std::uint64_t>(map.row_block), "row"),
                   counted(static_cast<std::uint64_t>(map.column_block), "column"));
+  if (!map.says.empty()) blocks += html(R"(<p class="note">{}</p>)", map.says);
   return html(R"(<div><h4>{}</h4><div class="scroll">{}</div>{}</div>)", title, chart, blocks);
 }
 
@@ -201,9 +202,13 @@ Html facts(const RunNumbers& run, const FindingNumbers& f) {
 Html finding_card(const RunNumbers& run, const FindingNumbers& f, std::size_t number,
                   std::size_t& map_bytes) {
   Html maps;
-  if (f.minimised_map) maps += map_figure("Mismatch, minimised case", *f.minimised_map, map_bytes);
-  if (f.original_map && f.original != f.minimised)
-    maps += map_figure("Mismatch, case as found", *f.original_map, map_bytes);
+  const auto add = [&](const std::string& of, const MismatchMap& map) {
+    maps += map_figure("Mismatch, " + of, map, map_bytes);
+    for (const MismatchMap& other : map.others)
+      maps += map_figure("By " + other.axis + ", " + of, other, map_bytes);
+  };
+  if (f.minimised_map) add("minimised case", *f.minimised_map);
+  if (f.original_map && f.original != f.minimised) add("case as found", *f.original_map);
   if (!maps.text.empty()) maps = html(R"(<div class="maps">{}</div>{})", maps, heat_map_legend());
   Html more = elements(f.verdict);
   if (!f.original.is_null() && f.original != f.minimised)
@@ -488,6 +493,7 @@ Html environment(const RunNumbers& run) {
                  shown);
   };
   for (const auto& [name, value] : run.build.items()) row("build", name, value);
+  for (const auto& [name, value] : run.device.items()) row("device", name, value);
   for (const auto& [name, value] : run.options.items())
     if (name != "attest" && name != "event") row("run", name, value);
   row("run", "jobs", run.jobs);

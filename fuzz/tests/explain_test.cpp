@@ -218,6 +218,51 @@ TEST_CASE("explain names the alternative that a wrong result equals, with coordi
   CHECK(page.at("alternative").at("with_alternative") == page.at("alternative").at("elements"));
 }
 
+TEST_CASE("explain and the failure file say which keys a wrong row weighs wrongly") {
+  const TemporaryFolder folder;
+  const std::string file =
+      saved(folder, a_case({.heads = 2, .page_size = 4, .requests = {{1, 70}, {1, 40}}}));
+  const Json json = json_of("explain " + file + " --kernel attest/mla_decode+last_tile_dropped", 1);
+  const Json& keys = json.at("mismatch").at("others").at(0);
+  CHECK(keys.at("axis") == "key");
+  CHECK(keys.at("columns").size() == 70);
+  // Keys of little weight are missed by nobody.
+  CHECK(keys.at("says").get<std::string>().starts_with(
+      "request 0, position 0, head 0: too little weight on keys 6"));
+  int wrong = 0;
+  for (std::size_t key = 0; key < 70; ++key) {
+    const Json& used = keys.at("used").at(0).at(key);
+    if (used != "inf" && used.get<double>() <= 1) continue;
+    CHECK(key >= 64);
+    ++wrong;
+  }
+  CHECK(wrong >= 3);
+  const oracle::Mismatch back = fuzz::mismatch_from_json(json.at("mismatch"));
+  REQUIRE(back.others.size() == 1);
+  CHECK(fuzz::to_json(back) == json.at("mismatch"));
+  const Ran people = run_attest("explain " + file + " --kernel attest/mla_decode+last_tile_dropped");
+  says(people, "by key, as far as the result tells");
+  says(people, "too little weight on keys 6");
+
+  REQUIRE(
+      run_attest("fuzz --kernel attest/mla_decode+last_tile_dropped --cases 20 --seed 7 --stop-on-finding "
+                 "--shrink-budget 60 --quiet --out " +
+                 folder.path + "/run")
+          .code == 1);
+  REQUIRE(run_attest("report " + folder.path + "/run").code == 0);
+  const std::string page = read_file(folder.path + "/run/report.html");
+  CHECK(page.find("By key, minimised case") != std::string::npos);
+  CHECK(page.find("too little weight on key") != std::string::npos);
+
+  const Json foreseen = json_of("explain " + planted + "mla_decode-causal_off_by_one.json", 1);
+  CHECK(foreseen.at("mismatch").at("others").at(0).at("says") ==
+        "request 0, position 0, head 0: too much weight on key 0");
+
+  // What reads other rows than the request's does not tell of its keys.
+  const Json other = json_of("explain " + planted + "mla_decode-kv_scale_missing.json", 1);
+  CHECK_FALSE(other.at("mismatch").contains("others"));
+}
+
 TEST_CASE("explain ends as replay does, for every op") {
   const TemporaryFolder folder;
   const std::string file = saved(folder, a_case({.heads = 2, .requests = {{1, 40}}}));

@@ -143,6 +143,7 @@ TEST_CASE("nothing tested is said loudly") {
   const std::string text = page(numbers);
   CHECK(has(text, "data-mood=\"nothing\">Nothing was tested"));
   CHECK(has(text, "page_size 3 is none"));
+  CHECK(has(text, "data-env=\"device.runtime\">libamdhip64.so.6, HIP 6.3.42133<"));
 }
 
 TEST_CASE("a kernel that was to be tested and was not is no success") {
@@ -267,6 +268,25 @@ TEST_CASE("a large map is drawn in runs and covers every cell once") {
   CHECK(times(svg, "h128v1h-128z") == 32);
   CHECK(times(svg, "h96v1h-96z") == 32);
   CHECK(svg.size() < 12'000);
+}
+
+TEST_CASE("a mismatch is read with what it says and its other axes") {
+  const Json rows = {{{"request", 0}, {"position", 0}}};
+  const auto map = read_mismatch({{"rows", rows},
+                                  {"columns", {"0"}},
+                                  {"axis", "head"},
+                                  {"used", {{2.0}}},
+                                  {"others",
+                                   {{{"rows", rows},
+                                     {"columns", {"0", "1"}},
+                                     {"axis", "key"},
+                                     {"used", {{0.1, "inf"}}},
+                                     {"says", "key 1"}}}}});
+  REQUIRE(map);
+  REQUIRE(map->others.size() == 1);
+  CHECK(map->others[0].axis == "key");
+  CHECK(map->others[0].says == "key 1");
+  CHECK(map->others[0].columns.size() == 2);
 }
 
 TEST_CASE("a mismatch of another form is none") {

@@ -56,6 +56,7 @@ class WrittenRun {
     add({{"event", "run"},
          {"schema", schema},
          {"attest", {{"version", "9.8.7"}, {"compiler", "some <compiler>"}}},
+         {"device", {{"kind", "hip"}, {"arch", "gfx942"}, {"runtime", "libamdhip64.so.6, HIP 6.3.42133"}}},
          {"jobs", 2},
          {"options", options}});
   }
