@@ -3,9 +3,9 @@
 // What is remembered. Inputs are by far most of the traffic: they are only read, mostly once, a row of a
 // cache by one wave, and nobody ever asks about them. So a page of memory starts with a list of the ranges
 // that were read, in order. When the list is full, or something is written to the page, it is played back
-// into a reader per dword (12 bytes: the last one, or "several workgroups"), as if it had been there from the
-// beginning; a page that is written to gets writers as well. A page that is only listed costs half its size,
-// one with readers three times, one with writers seven times.
+// into a reader per dword (the last one, or "several workgroups") and a writer per dword, as if these had
+// been there from the beginning. The dwords of a page were touched by few: each holds an index into a palette
+// of those. A page that is only listed costs half its size, one with readers and writers twice.
 #include "device/simulator/detect/global_race.h"
 
 #include <fmt/format.h>
@@ -36,6 +36,7 @@ struct Reader {
   std::uint32_t group = nobody;
   std::uint32_t who = 0;    ///< wave in bits 31:24 (0xff: several), instruction in 23:0
   std::uint32_t epoch = 0;  ///< of the group
+  bool operator==(const Reader&) const = default;
 };
 
 struct Writer {
@@ -45,6 +46,65 @@ struct Writer {
   std::uint16_t time = 0;  ///< of the group's own clock, saturating
   std::uint8_t bytes = 0;
   bool atomic = false;
+  bool operator==(const Writer&) const = default;
+};
+
+/// A value per dword of a page, of which few differ.
+template <typename T>
+class PerDword {
+ public:
+  const T& operator[](std::size_t dword) const { return palette_[index_[dword]]; }
+  /// Replaces each of [first, behind) by change(it).
+  template <typename Change>
+  void change(std::size_t first, std::size_t behind, Change&& change_one) {
+    std::size_t from = most, to = 0;  // what was done for the dword before serves again
+    for (std::size_t k = first; k < behind; ++k) {
+      if (index_[k] != from) {
+        const std::size_t now = index_[k];
+        const T value = change_one(palette_[now]);
+        from = now;
+        to = value == palette_[now] ? now : number_of(value, from);
+      }
+      index_[k] = static_cast<std::uint16_t>(to);
+    }
+  }
+  void clear() {
+    palette_.assign(1, T());
+    index_.fill(0);
+  }
+
+ private:
+  static constexpr std::size_t most =
+      1024;  ///< more than dwords, so that there is always room after compact()
+
+  /// @param kept an index in use that may change meanwhile
+  std::size_t number_of(const T& value, std::size_t& kept) {
+    const std::size_t looked_at = palette_.size() < 8 ? 0 : palette_.size() - 8;
+    for (std::size_t n = palette_.size(); n-- > looked_at;)
+      if (palette_[n] == value) return n;
+    if (palette_.size() == most) {
+      compact();
+      kept = most;
+    }
+    palette_.push_back(value);
+    return palette_.size() - 1;
+  }
+  void compact() {
+    std::vector<T> live;
+    std::array<std::uint16_t, most> number;
+    number.fill(most);
+    for (std::uint16_t& index : index_) {
+      if (number[index] == most) {
+        number[index] = static_cast<std::uint16_t>(live.size());
+        live.push_back(palette_[index]);
+      }
+      index = number[index];
+    }
+    palette_ = std::move(live);
+  }
+
+  std::vector<T> palette_;
+  std::array<std::uint16_t, page_dwords> index_;
 };
 
 /// Remembers a reader of a dword.
@@ -79,34 +139,47 @@ struct Page {
     }
     if (listed == most_listed) {
       play_back();
-      for (std::size_t k = first; k < first + count; ++k) note_reader(readers[k], by);
+      note(by, first, first + count);
       return;
     }
     ranges[listed++] = {by, static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(count)};
   }
   void play_back() {
-    if (!readers.empty()) return;
-    readers.resize(page_dwords);
+    if (has_readers) return;
+    has_readers = true;
+    if (dwords == nullptr) dwords = std::make_unique<Dwords>();
+    dwords->readers.clear();
     for (std::size_t n = 0; n < listed; ++n)
-      for (std::size_t k = ranges[n].first; k < std::size_t{ranges[n].first} + ranges[n].count; ++k)
-        note_reader(readers[k], ranges[n].by);
+      note(ranges[n].by, ranges[n].first, std::size_t{ranges[n].first} + ranges[n].count);
+  }
+  /// Dwords [first, behind) are read.
+  void note(const Reader& by, std::size_t first, std::size_t behind) {
+    dwords->readers.change(first, behind, [&by](Reader r) {
+      note_reader(r, by);
+      return r;
+    });
   }
 
   void open_for_writing() {
-    if (!writers.empty()) return;
+    if (has_writers) return;
     play_back();
-    writers.resize(page_dwords);
+    has_writers = true;
+    dwords->writers.clear();
   }
 
   void forget() {
     listed = 0;
-    readers.clear();
-    writers.clear();
+    has_readers = has_writers = false;
   }
 
+  struct Dwords {
+    PerDword<Reader> readers;
+    PerDword<Writer> writers;
+  };
   std::size_t listed = 0;
-  std::vector<Reader> readers;  ///< [page_dwords], or empty: what is listed
-  std::vector<Writer> writers;  ///< [page_dwords] or empty; never without readers
+  bool has_readers = false;  ///< else: what is listed
+  bool has_writers = false;  ///< never without readers
+  std::unique_ptr<Dwords> dwords;
   std::array<ReadRange, most_listed> ranges;
 };
 
@@ -348,7 +421,7 @@ class Group final : public Observer {
     const std::uint64_t start = run.start, end = run.end, first_page = start / page_bytes;
     if (run.pages > 2) return false;  // of 64 times 16 bytes: only from addresses that wrap
     for (std::uint64_t n = 0; n < run.pages; ++n)
-      if (run.page[n] != nullptr && !run.page[n]->writers.empty()) return false;
+      if (run.page[n] != nullptr && run.page[n]->has_writers) return false;
     const Reader by{me_, pack(step.wave.id_in_group, step.index), epoch_};
     for (std::uint64_t n = first_page; n < first_page + run.pages; ++n) {
       Page* page = run.page[n - first_page];
@@ -356,10 +429,10 @@ class Group final : public Observer {
       const std::uint64_t base = n * page_bytes;
       const std::size_t first = (std::max(start, base) - base) / 4,
                         behind = (std::min(end, base + page_bytes) - base + 3) / 4;
-      if (page->readers.empty())
-        page->list(by, first, behind - first);
+      if (page->has_readers)
+        page->note(by, first, behind);
       else
-        for (std::size_t k = first; k < behind; ++k) note_reader(page->readers[k], by);
+        page->list(by, first, behind - first);
     }
     return true;
   }
@@ -375,16 +448,15 @@ class Group final : public Observer {
     const std::uint32_t wave = step.wave.id_in_group;
     bool alone = true;
     for (std::size_t k = first; k < behind; ++k) {
-      const Writer& w = page->writers[k];
-      const Reader& r = page->readers[k];
+      const Writer& w = page->dwords->writers[k];
+      const Reader& r = page->dwords->readers[k];
       alone = alone &&
               (w.group == nobody || (w.group == me_ && (w.epoch != epoch_ || w.who >> 24 == wave))) &&
               (r.group == nobody || (r.group == me_ && (r.epoch != epoch_ || r.who >> 24 == wave)));
     }
     if (!alone) return false;
     const Writer now{me_, pack(wave, step.index), epoch_, time_, 0xf, false};
-    std::fill(page->writers.begin() + static_cast<std::ptrdiff_t>(first),
-              page->writers.begin() + static_cast<std::ptrdiff_t>(behind), now);
+    page->dwords->writers.change(first, behind, [&now](const Writer&) { return now; });
     return true;
   }
 
@@ -398,13 +470,13 @@ class Group final : public Observer {
         address += in_page;
         continue;
       }
-      if (!use.write && page->writers.empty()) {
+      if (!use.write && !page->has_writers) {
         const std::size_t first = address % page_bytes / 4, behind = (address % page_bytes + in_page + 3) / 4;
         const Reader by{me_, who, epoch_};
-        if (page->readers.empty())
-          page->list(by, first, behind - first);
+        if (page->has_readers)
+          page->note(by, first, behind);
         else
-          for (std::size_t k = first; k < behind; ++k) note_reader(page->readers[k], by);
+          page->list(by, first, behind - first);
         address += in_page;
         continue;
       }
@@ -414,11 +486,11 @@ class Group final : public Observer {
         const std::size_t dword = address % page_bytes / 4;
         use.address = address & ~std::uint64_t{3};
         use.bytes = static_cast<std::uint8_t>(((1u << part) - 1) << address % 4);
-        if (!page->writers.empty()) after_writer(step, use, page->writers[dword]);
+        if (page->has_writers) after_writer(step, use, page->dwords->writers[dword]);
         if (use.write)
           write(step, use, *page, dword, who);
         else
-          note_reader(page->readers[dword], {me_, who, epoch_});
+          page->note({me_, who, epoch_}, dword, dword + 1);
         address += part;
       }
     }
@@ -434,7 +506,7 @@ class Group final : public Observer {
   }
 
   void write(const Step& step, const Use& use, Page& page, std::size_t dword, std::uint32_t who) {
-    Reader& r = page.readers[dword];
+    const Reader& r = page.dwords->readers[dword];
     if (!use.atomic && r.group != nobody) {
       // Which workgroups read is not kept in full, so a kernel that orders its workgroups is given the
       // benefit.
@@ -444,10 +516,11 @@ class Group final : public Observer {
         race(step, use, r.group, r.who, false);
       }
     }
-    Writer& w = page.writers[dword];
-    const bool same = w.group == me_ && w.epoch == epoch_ && w.who >> 24 == who >> 24;
-    w = {me_,       who, epoch_, time_, static_cast<std::uint8_t>(same ? w.bytes | use.bytes : use.bytes),
-         use.atomic};
+    page.dwords->writers.change(dword, dword + 1, [&](const Writer& w) {
+      const bool same = w.group == me_ && w.epoch == epoch_ && w.who >> 24 == who >> 24;
+      const auto bytes = static_cast<std::uint8_t>(same ? w.bytes | use.bytes : use.bytes);
+      return Writer{me_, who, epoch_, time_, bytes, use.atomic};
+    });
   }
 
   void race(const Step& step, const Use& use, std::uint32_t group, std::uint32_t who, bool with_write) {
