@@ -172,14 +172,7 @@ class Catalogue {
   // A bound that is too far within the request. Beyond its end it is an over-read, whatever the cause; and
   // where rows that see all keys hold NaN, that is what happened.
   void causal_bounds_too_far() {
-    // kv_len - q_len + position compared without a sign: with q_len = kv_len + 1 no different from a bound
-    // one too far.
-    const auto front_rows = [this] {
-      other_bound("rows in front of the first key not masked", [](const Witness& w) {
-        return w.visible() > 0 ? std::nullopt : std::optional<Index>(w.home->request.kv_len);
-      });
-    };
-    if (over_reads_) return front_rows();
+    if (over_reads_) return front_rows_not_masked();
     // From the bound itself, which may lie below 0: a row two or more in front of the first key would stay
     // empty.
     other_bound("causal bound one too far", [](const Witness& w) {
@@ -189,12 +182,31 @@ class Catalogue {
                        : group.kv_len;
       return bound < 0 ? std::nullopt : std::optional<Index>(bound + 1);
     });
-    front_rows();
+    front_rows_not_masked();
     if (!causal_) return;
     other_bound("causal mask missing",
                 [](const Witness& w) { return std::optional<Index>(w.home->request.kv_len); });
     other_bound("causal mask aligned to the top left",
                 [](const Witness& w) { return std::optional<Index>(w.position() + 1); });
+  }
+
+  // kv_len - q_len + position compared without a sign: a row in front of the first key sees all that its tile
+  // walks. With q_len = kv_len + 1 no different from a bound one too far.
+  void front_rows_not_masked() {
+    const auto keys = [](const Witness& w, int variant) { return w.home->request.kv_len - variant; };
+    add(
+        "rows in front of the first key not masked",
+        [](const Witness& w) { return w.visible() > 0 ? 0 : w.home->request.kv_len; },
+        [scales = scales_, keys](const Witness& w, int variant) -> std::optional<Imagined> {
+          if (w.visible() > 0 || keys(w, variant) <= 0) return std::nullopt;
+          Imagined imagined = faithful(w, scales);
+          imagined.visible = keys(w, variant);
+          return imagined;
+        },
+        [keys](const Witness& w, int variant) {
+          return fmt::format("position {} of {} sees {} keys, not 0", w.position(), w.home->request.q_len,
+                             keys(w, variant));
+        });
   }
 
   void causal_bounds_too_short() {

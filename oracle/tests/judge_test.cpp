@@ -184,6 +184,9 @@ TEST_CASE("Planted faults are rejected and named") {
       {Fault::unnormalised, {"row sum not divided out"}, 30, 90},
       {Fault::columns_shifted, {"an aligned run of columns wrong"}, 90},
       {Fault::offset_wraps, {"kv offset wraps", "nan from poison"}, 90},
+      {Fault::front_rows_unmasked,
+       {"rows in front of the first key not masked", "causal bound one too far"},
+       90},
   };
   for (const Expected& e : table) {
     const Tally tally = try_fault(e.fault, 6);
@@ -195,6 +198,50 @@ TEST_CASE("Planted faults are rejected and named") {
     CHECK(100 * tally.caught >= e.caught_percent * tally.changed);
     CHECK(100 * tally.named(e.names) >= e.named_percent * tally.caught);
   }
+}
+
+TEST_CASE(
+    "Unmasked rows in front of the first key are not taken for a bound one too far, nor the other way "
+    "round") {
+  const auto diagnosis = [](int q_len, int kv_len, Fault fault) {
+    const cases::Case c = simple_case(q_len, kv_len, cases::Fill::normal);
+    const cases::Inputs in = cases::materialise(c);
+    Model model;
+    model.fault = fault;
+    return judge(c, in, run(c, in, model), profile("bf16")).diagnosis;
+  };
+  for (const int kv_len : {1, 2, 3})
+    CHECK(diagnosis(5, kv_len, Fault::front_rows_unmasked) == "rows in front of the first key not masked");
+  for (const int kv_len : {2, 5, 9})
+    CHECK(diagnosis(5, kv_len, Fault::causal_too_far) == "causal bound one too far");
+}
+
+TEST_CASE("An lse of zeros in a buffer of zeros was not written, one zero may have been") {
+  cases::Case c = simple_case(2, 40, cases::Fill::normal);
+  c.memory.output = cases::Poison::zero;
+  const cases::Inputs in = cases::materialise(c);
+  cases::Outputs outputs = run(c, in, Model{});
+  std::vector<std::byte>& lse = outputs.tensors.at(1).bytes;
+  std::fill_n(lse.begin(), sizeof(float), std::byte{0});
+  CHECK(judge(c, in, outputs, profile("bf16")).diagnosis != "lse unwritten");
+  std::fill(lse.begin(), lse.end(), std::byte{0});
+  CHECK(judge(c, in, outputs, profile("bf16")).diagnosis == "lse unwritten");
+}
+
+TEST_CASE("A NaN lse beside a NaN row was computed, not left over") {
+  cases::Case c = simple_case(2, 40, cases::Fill::normal);
+  c.memory.output = cases::Poison::nan;
+  const cases::Inputs in = cases::materialise(c);
+  cases::Outputs outputs = run(c, in, Model{});
+  std::vector<std::byte>& lse = outputs.tensors.at(1).bytes;
+  const auto before =
+      cases::poison_bytes(c, cases::Poison::nan, cases::Format::f32, lse.size() / sizeof(float), "lse");
+  std::copy(before.begin(), before.end(), lse.begin());
+  CHECK(judge(c, in, outputs, profile("bf16")).diagnosis == "lse unwritten");
+  // A bf16 NaN that is not the poison's.
+  std::vector<std::byte>& out = outputs.tensors.at(0).bytes;
+  for (std::size_t i = 0; i < out.size(); i += 2) out[i] = std::byte{0xff}, out[i + 1] = std::byte{0x7f};
+  CHECK(judge(c, in, outputs, profile("bf16")).diagnosis != "lse unwritten");
 }
 
 TEST_CASE("A wrong profile shows") {

@@ -125,7 +125,7 @@ class Kernel {
     int visible = problem_.causal ? kv_len - q_len + causal_position + 1 : kv_len;
     if (has(Fault::causal_too_far)) visible = std::min(kv_len, visible + 1);
     if (has(Fault::causal_too_short)) visible -= 1;
-    if (has(Fault::causal_missing)) visible = kv_len;
+    if (has(Fault::causal_missing) || (has(Fault::front_rows_unmasked) && visible <= 0)) visible = kv_len;
     visible = std::max(0, visible);
     if (visible > 0) visible += beyond;
 
@@ -271,7 +271,7 @@ class Kernel {
   std::vector<Row> keys_;
 };
 
-constexpr std::array<const char*, 26> fault_names = {"none",
+constexpr std::array<const char*, 27> fault_names = {"none",
                                                      "q_len_mask",
                                                      "q_len_shift",
                                                      "causal_too_far",
@@ -296,7 +296,8 @@ constexpr std::array<const char*, 26> fault_names = {"none",
                                                      "one_key_missing",
                                                      "unnormalised",
                                                      "columns_shifted",
-                                                     "offset_wraps"};
+                                                     "offset_wraps",
+                                                     "front_rows_unmasked"};
 
 }  // namespace
 

@@ -42,6 +42,7 @@ enum class Fault {
   unnormalised,
   columns_shifted,  // 32 columns hold their neighbours
   offset_wraps,
+  front_rows_unmasked,  // kv_len - q_len + position compared without a sign
 };
 const char* name(Fault fault);
 std::vector<Fault> all_faults();
