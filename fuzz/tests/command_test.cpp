@@ -241,6 +241,11 @@ TEST_CASE("the q_len fault is found, shrunk to one request of q_len 3, and repla
   CHECK(Json::parse(replay.out).at("results")[0].at("reproduced") == true);
   CHECK(run_attest("replay " + file + " --kernel attest/mla_decode").code == 0);
   CHECK(Json::parse(read_file(run + "/summary.json")).at("findings") == summary.at("findings"));
+  const std::string text = read_file(run + "/events.jsonl");
+  const Json first = Json::parse(text.substr(0, text.find('\n')));
+  CHECK(first.at("device").at("arch") == "gfx942");
+  CHECK(first.at("device").at("runtime").get<std::string>().starts_with("simulator, HIP "));
+  CHECK(first.at("attest").at("kernels").get<std::string>().find("HIP headers ") != std::string::npos);
 }
 
 TEST_CASE("the same seed gives the same findings with one worker and with two") {
