@@ -218,7 +218,7 @@ class Flow final : public Observer {
     taint.set_scalar32(code, t);
   }
 
-  void branch(WaveTaint& taint, const Step& step) {
+  [[gnu::noinline]] void branch(WaveTaint& taint, const Step& step) {
     constexpr const char* what = "decides a branch";
     const Instruction& i = step.instruction;
     switch (i.op) {
@@ -258,7 +258,7 @@ class Flow final : public Observer {
 
   // --- memory
 
-  void access(WaveTaint& taint, const Step& step, bool dirty_registers) {
+  [[gnu::noinline]] void access(WaveTaint& taint, const Step& step, bool dirty_registers) {
     const Access& a = *step.access;
     if (dirty_registers) check(taint, step);
     if (a.shape.scalar) {

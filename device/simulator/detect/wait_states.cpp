@@ -214,7 +214,8 @@ class Group final : public Observer {
     return t.by == 0 || w.now.states - at.states > horizon ? nullptr : &t;
   }
 
-  void valu(WaveState& w, const Step& step) {
+  // Kept out of line: most instructions need none of these, and before() is cheap without them.
+  [[gnu::noinline]] void valu(WaveState& w, const Step& step) {
     const Effects& e = step.effects;
     const Op op = step.instruction.op;
     const unsigned c =
@@ -264,7 +265,7 @@ class Group final : public Observer {
     }
   }
 
-  void valu_scalars(WaveState& w, const Step& step) {
+  [[gnu::noinline]] void valu_scalars(WaveState& w, const Step& step) {
     const Instruction& i = step.instruction;
     const bool div_fmas = i.op == Op::v_div_fmas_f32 || i.op == Op::v_div_fmas_f64;
     for (const Registers& r : step.effects.scalar_reads) {
@@ -286,7 +287,7 @@ class Group final : public Observer {
       require(w, step, w.valu_scalar[operand::exec], 4, "a VALU write of EXEC, then v_readlane or the like");
   }
 
-  void mfma(WaveState& w, const Step& step) {
+  [[gnu::noinline]] void mfma(WaveState& w, const Step& step) {
     const Effects& e = step.effects;
     const bool sparse = info(step.instruction.op).has(op_flag::reads_dst);
     for (const Registers& r : e.vector_reads) {
@@ -334,7 +335,7 @@ class Group final : public Observer {
     if (needed != 0) require(w, step, at, needed, row, "an MFMA result, read as C");
   }
 
-  void memory(WaveState& w, const Step& step) {
+  [[gnu::noinline]] void memory(WaveState& w, const Step& step) {
     for (const Registers& r : step.effects.vector_reads) {
       for (unsigned row = r.first; row < r.first + r.count; ++row) {
         const Serial at = w.vector[row];
@@ -346,7 +347,7 @@ class Group final : public Observer {
     for (const Registers& r : step.effects.vector_writes) overwrite(w, step, r);
   }
 
-  void memory_scalars(WaveState& w, const Step& step) {
+  [[gnu::noinline]] void memory_scalars(WaveState& w, const Step& step) {
     const Effects& e = step.effects;
     if (e.unit != Unit::ds) {
       for (const Registers& r : e.scalar_reads)
@@ -362,7 +363,7 @@ class Group final : public Observer {
           require(w, step, w.m0, 1, operand::m0, "an SALU write of M0, then DS with M0 as base", never, true);
   }
 
-  void salu(WaveState& w, const Step& step) {
+  [[gnu::noinline]] void salu(WaveState& w, const Step& step) {
     const Instruction& i = step.instruction;
     const auto hardware_register = static_cast<std::size_t>(i.imm & 63);
     switch (i.op) {
@@ -390,7 +391,10 @@ class Group final : public Observer {
   static void record(WaveState& w, const Step& step, const Traits& t) {
     const Effects& e = step.effects;
     const Instruction& i = step.instruction;
-    for (const Registers& r : e.vector_writes) std::fill_n(w.vector.begin() + r.first, r.count, w.serial);
+    for (const Registers& r : e.vector_writes) {
+      Serial* row = &w.vector[r.first];
+      for (unsigned k = r.count; k != 0; --k) *row++ = w.serial;
+    }
     if (t.by != 0) w.plain_until = w.now.states + plain_lasts + 1;
     if (const std::uint32_t until = w.now.states + t.lasts + 1;
         t.lasts != 0 && earlier(w.results_until, until))
@@ -440,8 +444,8 @@ class Group final : public Observer {
     return launch_.view.program.code()[w.ring[serial % ring_size].index].instruction.op;
   }
 
-  void report(const WaveState& w, const Step& step, Serial producer, unsigned needed, const std::string& name,
-              const char* what, unsigned advisory_from) {
+  [[gnu::noinline]] void report(const WaveState& w, const Step& step, Serial producer, unsigned needed,
+                                const std::string& name, const char* what, unsigned advisory_from) {
     const Moment& at = w.ring[producer % ring_size];
     if (!is_new(launch_, Detector::wait_states, step, at.index)) return;
     const std::uint32_t states = w.now.states - at.states - 1;

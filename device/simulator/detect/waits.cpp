@@ -79,6 +79,13 @@ class Group final : public Observer {
       for (const Registers& r : e.scalar_writes)
         if (w.scalars.any(r)) scalars(w, step, r, Use::written);
     }
+    if (e.vmcnt || e.lgkmcnt != 0 || step.instruction.op == Op::s_waitcnt) count(w, step);
+    return true;
+  }
+
+ private:
+  [[gnu::noinline]] void count(WaveState& w, const Step& step) {
+    const Effects& e = step.effects;
     const auto done = [&w](const Pending& p) {
       if (p.scalar_result)
         w.scalars.clear(p.result, p.id);
@@ -87,21 +94,19 @@ class Group final : public Observer {
     };
     if (step.instruction.op == Op::s_waitcnt) {
       if (!w.outstanding.empty()) w.outstanding.wait(wait_counts(step.instruction.imm), done);
-    } else if (e.vmcnt || e.lgkmcnt != 0) {
+    } else {
       const Pending& p = launch_.analysis.pending[step.index];
       const std::uint64_t loaded = e.exec_masked ? step.wave.exec() : ~std::uint64_t{0};
       const std::uint64_t id = w.outstanding.issue(p, step.number, loaded, done);
-      if (loaded == 0) return true;
+      if (loaded == 0) return;
       if (p.scalar_result)
         w.scalars.mark(p.result, id);
       else
         w.vector.mark(p.result, id);
     }
-    return true;
   }
 
- private:
-  void vector(WaveState& w, const Step& step, const Registers& registers, Use use) {
+  [[gnu::noinline]] void vector(WaveState& w, const Step& step, const Registers& registers, Use use) {
     const std::uint64_t lanes_used = step.effects.exec_masked ? step.wave.exec() : ~std::uint64_t{0};
     for (unsigned row = registers.first; row < registers.first + registers.count; ++row) {
       const std::uint64_t id = w.vector.owner(row);
@@ -116,7 +121,7 @@ class Group final : public Observer {
     }
   }
 
-  void scalars(WaveState& w, const Step& step, const Registers& registers, Use use) {
+  [[gnu::noinline]] void scalars(WaveState& w, const Step& step, const Registers& registers, Use use) {
     for (unsigned code = registers.first; code < registers.first + registers.count; ++code) {
       const std::uint64_t id = w.scalars.owner(code);
       if (id == 0) continue;
