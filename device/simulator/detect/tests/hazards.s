@@ -223,6 +223,49 @@ pair dma_barrier, 512
 .endm
 pair lds_barrier, 1024
 
+// The same, 16 bytes a lane.
+.macro lds_wide fault
+  v_lshlrev_b32 v8, 4, v0
+  v_mov_b32 v4, v0
+  v_mov_b32 v5, v0
+  v_mov_b32 v6, v0
+  v_mov_b32 v7, v0
+  ds_write_b128 v8, v[4:7]
+  s_waitcnt lgkmcnt(0)
+  .if \fault == 0
+  s_barrier
+  .endif
+  v_sub_u32 v9, 0xff0, v8
+  ds_read_b128 v[12:15], v9
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v12, s[4:5]
+.endm
+pair lds_wide, 4096
+
+// Four of the sixteen bytes are written once more, and the other wave reads all of them.
+.macro lds_part fault
+  v_lshlrev_b32 v8, 4, v0
+  v_mov_b32 v4, v0
+  v_mov_b32 v5, v0
+  v_mov_b32 v6, v0
+  v_mov_b32 v7, v0
+  ds_write_b128 v8, v[4:7]
+  s_waitcnt lgkmcnt(0)
+  s_barrier
+  ds_read_b128 v[12:15], v8
+  s_waitcnt lgkmcnt(0)
+  ds_write_b32 v8, v12 offset:4
+  s_waitcnt lgkmcnt(0)
+  .if \fault == 0
+  s_barrier
+  .endif
+  v_sub_u32 v9, 0xff0, v8
+  ds_read_b128 v[12:15], v9
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v13, s[4:5]
+.endm
+pair lds_part, 4096
+
 // Written again before all have read.
 .macro lds_reuse fault
   ds_write_b32 v1, v0
@@ -337,6 +380,26 @@ pair global_neighbour
   global_store_dword v1, v4, s[4:5] offset:1024
 .endm
 pair global_barrier
+
+// More writers of one page, one after the other, than it has dwords; then it is read, and written again.
+.macro global_epochs fault
+  s_movk_i32 s16, 1200
+global_epochs_\fault:
+  global_store_dword v1, v0, s[4:5]
+  s_waitcnt vmcnt(0)
+  s_barrier
+  s_sub_u32 s16, s16, 1
+  s_cmp_lg_u32 s16, 0
+  s_cbranch_scc1 global_epochs_\fault
+  v_sub_u32 v3, 0x3fc, v1
+  global_load_dword v4, v3, s[4:5]
+  s_waitcnt vmcnt(0)
+  .if \fault == 0
+  s_barrier
+  .endif
+  global_store_dword v1, v4, s[4:5]
+.endm
+pair global_epochs
 
 // Each workgroup stores its part and counts itself; the last one (of 4) adds them up. The fault counts first.
 .macro global_last fault
