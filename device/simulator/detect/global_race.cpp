@@ -22,6 +22,7 @@
 #include "device/simulator/core/memory.h"
 #include "device/simulator/core/workgroup.h"
 #include "device/simulator/detect/hazard_at.h"
+#include "device/simulator/detect/per_dword.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -47,64 +48,6 @@ struct Writer {
   std::uint8_t bytes = 0;
   bool atomic = false;
   bool operator==(const Writer&) const = default;
-};
-
-/// A value per dword of a page, of which few differ.
-template <typename T>
-class PerDword {
- public:
-  const T& operator[](std::size_t dword) const { return palette_[index_[dword]]; }
-  /// Replaces each of [first, behind) by change(it).
-  template <typename Change>
-  void change(std::size_t first, std::size_t behind, Change&& change_one) {
-    std::size_t from = most, to = 0;  // what was done for the dword before serves again
-    for (std::size_t k = first; k < behind; ++k) {
-      if (index_[k] != from) {
-        const std::size_t now = index_[k];
-        const T value = change_one(palette_[now]);
-        from = now;
-        to = value == palette_[now] ? now : number_of(value, from);
-      }
-      index_[k] = static_cast<std::uint16_t>(to);
-    }
-  }
-  void clear() {
-    palette_.assign(1, T());
-    index_.fill(0);
-  }
-
- private:
-  static constexpr std::size_t most =
-      1024;  ///< more than dwords, so that there is always room after compact()
-
-  /// @param kept an index in use that may change meanwhile
-  std::size_t number_of(const T& value, std::size_t& kept) {
-    const std::size_t looked_at = palette_.size() < 8 ? 0 : palette_.size() - 8;
-    for (std::size_t n = palette_.size(); n-- > looked_at;)
-      if (palette_[n] == value) return n;
-    if (palette_.size() == most) {
-      compact();
-      kept = most;
-    }
-    palette_.push_back(value);
-    return palette_.size() - 1;
-  }
-  void compact() {
-    std::vector<T> live;
-    std::array<std::uint16_t, most> number;
-    number.fill(most);
-    for (std::uint16_t& index : index_) {
-      if (number[index] == most) {
-        number[index] = static_cast<std::uint16_t>(live.size());
-        live.push_back(palette_[index]);
-      }
-      index = number[index];
-    }
-    palette_ = std::move(live);
-  }
-
-  std::vector<T> palette_;
-  std::array<std::uint16_t, page_dwords> index_;
 };
 
 /// Remembers a reader of a dword.
@@ -173,8 +116,8 @@ struct Page {
   }
 
   struct Dwords {
-    PerDword<Reader> readers;
-    PerDword<Writer> writers;
+    PerDword<Reader, page_dwords> readers;
+    PerDword<Writer, page_dwords> writers;
   };
   std::size_t listed = 0;
   bool has_readers = false;  ///< else: what is listed
