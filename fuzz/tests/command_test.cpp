@@ -246,6 +246,15 @@ TEST_CASE("the q_len fault is found, shrunk to one request of q_len 3, and repla
   CHECK(first.at("device").at("arch") == "gfx942");
   CHECK(first.at("device").at("runtime").get<std::string>().starts_with("simulator, HIP "));
   CHECK(first.at("attest").at("kernels").get<std::string>().find("HIP headers ") != std::string::npos);
+
+  // Any case of the run again, by its item.
+  const Json item = Json::parse(run_attest("replay --json " + run + ":1").out);
+  CHECK(text.find("\"item\":1,\"source\":\"fresh\",\"number\":1,\"kernel\":\"attest/"
+                  "mla_decode+qlen_mask\",\"id\":\"" +
+                  item.at("results").at(0).at("id").get<std::string>() + "\"") != std::string::npos);
+  const Ran none = run_attest("replay " + run + ":100000");
+  CHECK(none.code == 2);
+  CHECK(none.err.find("has no item 100000") != std::string::npos);
 }
 
 TEST_CASE("the same seed gives the same findings with one worker and with two") {
