@@ -10,8 +10,7 @@
 // 16 bits are enough for a sample of N(0,1) that is stored in bf16 or fp8, and make it cheap: one bit of sign
 // and a table of the 32768 quantiles |x| at (k + 1/2) / 32768, largest 4.3. The usual methods are no use
 // here: Box-Muller and inverse-CDF formulas call libm, whose last bits differ between machines. The table is
-// integrated with
-// + - * / only, which IEEE 754 fixes.
+// integrated with + - * / only, which IEEE 754 fixes.
 #pragma once
 
 #include <cstdint>

@@ -334,7 +334,8 @@ int run(int argc, char** argv) {
   report_verb->add_flag("--json", common.json, "Print the numbers of the page as JSON on stdout");
 
   TriageOptions triage;
-  CLI::App* triage_verb = app.add_subcommand("triage", "Sort what runs found by known causes; say what is new");
+  CLI::App* triage_verb =
+      app.add_subcommand("triage", "Sort what runs found by known causes; say what is new");
   triage_verb->add_option("run", triage.words, "Run folders, failure files, or folders of them")->required();
   triage_verb->add_option("--causes", triage.causes, "List of known causes (fuzz/causes.h)")
       ->capture_default_str();

@@ -11,13 +11,11 @@
 //     "id": "page-size-ignored",
 //     "cause": "the page size is overwritten with 1 on entry",     one line
 //     "files": ["findings/aiter/page-size-ignored.json"],          failure files that show it, relative to
-//     the
-//                                                                  list
+//                                                                  the list
 //     "signs": [{
 //       "kernel": ["aiter/*@paged"],                               globs (* and ?)
 //       "where": {"shape.page_size": {"min": 2}},                  as in the ledger (fuzz/ledger.h); may be
-//       left
-//                                                                  out
+//                                                                  left out
 //       "diagnosis": ["first token of each page only"],            globs; a hazard's are "* waits 0x*" and the like
 //       "detail": ["* after the end of Q *"],                      globs; may be left out
 //       "schedule": ["delivery=stale"]}]}]}                        the order of events that it needs

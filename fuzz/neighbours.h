@@ -14,8 +14,7 @@
 //            one that is kept with probability 1/k. Sides that can never be executed attract nothing, and a
 //            side that got many neighbours is rare no more.
 //   what     One to three fields of the case are those of another generated case: a number, a recipe,
-//   a
-//            list; of a list also one member, one number of a member, one member more or less. So every value
+//            a list; of a list also one member, one number of a member, one member more or less. So every value
 //            is one that the generator can draw. What the op's rules or the kernel refuse, what is no other
 //            case, and what is much more work is drawn again, a few times.
 //

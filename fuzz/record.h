@@ -5,8 +5,7 @@
 // A failure file, failures/<case id>.json:
 //
 //   {"schema": 1, "signature": "...", "kernel": "attest/mla_decode+qlen_mask", "device": "sim", "arch":
-//   "gfx942",
-//    "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
+//    "gfx942", "diagnosis": "query rows identical", "reproduce": "attest replay <run>/failures/<id>.json",
 //    "found": {"seed": "0x7", "number": 12}, "original": {case}, "minimised": {case},
 //    "verdict": {verdict of the minimised case}, "output_digest": "...",
 //    "mismatch": {"original": MAP, "minimised": MAP},           absent: no wrong result, or no grid

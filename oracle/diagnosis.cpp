@@ -8,11 +8,9 @@
 // cheapest first:
 //
 //   1. the bytes: rows that still hold what was there before the launch, rows of NaN, rows of zeros, rows
-//   that are
-//      bit for bit each other although their references differ;
+//      that are bit for bit each other although their references differ;
 //   2. imagined kernels (oracle/imagined.h): does a reference with this one defect give this result, within
-//   its own
-//      bound? Tried in a fixed order on up to a dozen failing rows, and all of them must agree;
+//      its own bound? Tried in a fixed order on up to a dozen failing rows, and all of them must agree;
 //   3. other rows: is it the right answer to another row?
 //   4. estimates: a factor, a relative error of the softmax scale, one key that explains the error;
 //   5. what is left: an error that is small and spread evenly is a kernel less precise than it declares.

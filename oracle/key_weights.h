@@ -7,8 +7,7 @@
 // With A = [v_0 .. v_n-1] and A+ its pseudo-inverse,
 //
 //   y = A p + e, |e_d| <= E_d       for a right row: p the softmax of the reference, E the bound of
-//   mla_bound.h
-//                                   and the rounding of the output
+//                                   mla_bound.h and the rounding of the output
 //   w = A+ y,    |w_j - p_j| <= sum_d |A+_jd| E_d
 //
 // and a key beyond that has a weight that no right kernel gives it. A softmax over other keys scales those

@@ -24,9 +24,8 @@
 //
 // theta_j, the score. 576 (in general: depth) exact products are summed in an accumulator of roundoff `a`: at
 // most 576 a sum|q_i k_ij|, and sum|q_i k_ij| <= ||q|| ||k_j|| needs norms, no further matrix product. A_j =
-// |sigma| ||q||
-// ||k_j||, sigma the product of the scales. Scaling and the subtraction of the maximum round quantities of
-// size |s_j|, |m| and, when splits are merged, |lse|: th = 3u (max|s_j| + |m| + |lse|), over tokens that
+// |sigma| ||q|| ||k_j||, sigma the product of the scales. Scaling and the subtraction of the maximum round
+// quantities of size |s_j|, |m| and, when splits are merged, |lse|: th = 3u (max|s_j| + |m| + |lse|), over tokens that
 // matter (w_j > 1e-30). exp2 adds 2ue, and each of at most T = ceil(n / tile) rescalings multiplies
 // everything before it by a factor wrong by 2u(e + 1). Together
 //

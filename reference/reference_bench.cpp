@@ -5,8 +5,7 @@
 //   native_gemm              Eigen compiled for this very machine (FMA, widest vectors), 512^3: the yardstick
 //   product/<simd>           add_product at the shapes of the two products in attend
 //   attend/<heads>/<q_len>   the whole reference of one request at kv_len 4096; share_of_native = its GFLOP/s
-//   over
-//                            the yardstick, measured in the same run. The aim is above one third.
+//                            over the yardstick, measured in the same run. The aim is above one third.
 //   decode/<format>          a [4096, 576] cache, in decoded values
 //   gather/<page_size>       the same through a page list
 //

@@ -4,8 +4,8 @@
 //
 //   {"op": "cache_write",
 //    "shape": {"layout": "ds_mla", "page_size": 16, "convention": "divide", "scale_format": "f32",
-//              "ceiling": 224, "padding_tokens": 2, "skip_tokens": false, "requests": [{"q_len": 3, "kv_len":
-//              37}]},
+//              "ceiling": 224, "padding_tokens": 2, "skip_tokens": false,
+//              "requests": [{"q_len": 3, "kv_len": 37}]},
 //    "formats": {"fp8": "fp8_e4m3fnuz"}, "scales": {"kv_scale": "0x3f800000"}, ...}
 //
 // Request r brings q_len tokens at its positions kv_len - q_len .. kv_len - 1; position p lies in slot

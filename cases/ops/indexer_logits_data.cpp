@@ -4,8 +4,7 @@
 // read from the wrong place must show (https://github.com/vllm-project/vllm/issues/50576).
 //
 //   exact   q and k in -2..2, weights +-1, +-2, +-4, scales powers of two: every partial sum, in any order,
-//   is
-//           a multiple of a power of two below 2^24 of them, so the logit is exact in f32
+//           is a multiple of a power of two below 2^24 of them, so the logit is exact in f32
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -7,8 +7,8 @@
 // 512, as in mla_decode.
 //
 //   "shape": {"heads": 16, "page_size": 16, "fold": 1, "lead": 0, "return_lse": true,
-//             "requests": [{"context_len": 37, "parents": [-1, 0, 0, 1]}, {"context_len": 5, "parents":
-//             [-1]}]},
+//             "requests": [{"context_len": 37, "parents": [-1, 0, 0, 1]},
+//                          {"context_len": 5, "parents": [-1]}]},
 //   "formats": {"kv": "bf16"}, "scales": {"sm_scale": ..., "kv_scale": ...}
 //
 // Two ways in which engines bend a batch to a kernel that lacks its shape are part of the case, because they

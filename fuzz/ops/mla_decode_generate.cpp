@@ -10,8 +10,7 @@
 // Three rules of those reports shape the distribution:
 //   * Dimensions that agree by accident hide exchanged ones: they are drawn pairwise different, mostly.
 //   * Every feature at once hides the simple trigger behind another failure: each case switches off a random
-//   half
-//     of the features (swarm testing: Groce et al., ISSTA 2012).
+//     half of the features (swarm testing: Groce et al., ISSTA 2012).
 //   * Small cases find nearly everything and let a campaign run thousands: `work` is bounded, by a budget
 //   drawn first.
 

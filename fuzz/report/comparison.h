@@ -7,8 +7,7 @@
 //
 //   a new finding             a signature that the earlier run did not meet
 //   a worse verdict           the same case passed and passes no more, or was no failure and is one; unless
-//   the
-//                             later run knows the failure (its ledger excuses it)
+//                             the later run knows the failure (its ledger excuses it)
 //   drift                     of the used budget of a kernel's passing cases (fuzz/report/drift.h)
 //   a kernel no more tested   the earlier run tested it, the later one not a single case of it
 //

@@ -5,8 +5,7 @@
 //
 //   pass        answers pass
 //   ladder      has a branch behind each of six conditions on the case that must hold together, and fails
-//   with
-//               "bug at the top" when all do
+//               with "bug at the top" when all do
 //   slow        answers pass, the later the smaller the first request's kv_len
 //   two_bugs    fails with "bug A" when some q_len is no power of two, else with "bug B" when some kv_len >
 //   100 coin        fails in every second call crash, mute, hang, garbage   dies by a signal, exits, never

@@ -11,9 +11,9 @@
 //   sum of p      of a tree's children, summed in order: none while the fp32 sums are exact, else k u per k
 //                 terms
 //   argmax        of (p - q) / E: the difference is off by u, the reciprocal by 2u, the product by u,
-//   together
-//                 e < (1 + u)^2 (1 + 2u) - 1. A token may win when its weight is at least (1 - e) / (1 + e)
-//                 of the largest; below 2^-90 subnormal steps may decide (E >= 2^-34), and any token may win.
+//                 together e < (1 + u)^2 (1 + 2u) - 1. A token may win when its weight is at least
+//                 (1 - e) / (1 + e) of the largest; below 2^-90 subnormal steps may decide (E >= 2^-34), and
+//                 any token may win.
 //                 When all weights are exactly 0, token 0 wins
 //   NaN           in p(x) or q(x) rejects, since no comparison with it holds; which token then wins is
 //                 undefined but for being one: 0 <= token < vocab

@@ -14,8 +14,7 @@
 //     several products makes errors of up to 2 u, but one for every 16 or 32 products, not for each.
 //   * relu does not enlarge a difference.
 //   * forming w_h, w_h * relu, the sum over H heads and the k scale (before the sum or after it; also with
-//   the
-//     scales folded together in another order) are at most H + 4 roundings on any path, which multiply terms
+//     the scales folded together in another order) are at most H + 4 roundings on any path, which multiply terms
 //     w_h relu(d_h) by 1 + theta, |theta| <= gamma_{H+4}.
 //
 // Together, with the worst case of all aligned,

@@ -3,12 +3,10 @@
 // What our own kernels have in common: they are code objects in one directory, each with variants that carry
 // a planted fault (device/kernels/faults/).
 //
-//   class AttestTopK final : public AttestKernel {           // an op adds a class like this in a file of its
-//   own
+//   class AttestTopK final : public AttestKernel {    // an op adds a class like this, in a file of its own
 //     using AttestKernel::AttestKernel;
 //     std::optional<std::string> why_not(const cases::Case& c) const override;
-//     void run_on(hip::HipDevice& gpu, const cases::Case& c, const cases::Inputs& in, Outcome& o) const
-//     override;
+//     void run_on(hip::HipDevice&, const cases::Case&, const cases::Inputs&, Outcome&) const override;
 //   };
 //   void add_topk(KernelList& list) { list.add<AttestTopK>({.op = "topk", .objects = {"topk"}, ...}); }
 #pragma once

@@ -3,8 +3,7 @@
 // The launch contract of attest's merge of partial attention states, shared by the kernel and the host:
 // C++17, fixed-width types only.
 //
-//   merge_states_<state>_<out>   state, out in {bf16, f32}: merge_states_bf16_bf16, merge_states_bf16_f32,
-//   ...
+//   merge_states_<state>_<out>   state, out in {bf16, f32}: merge_states_bf16_bf16, merge_states_bf16_f32, ...
 //     grid   (ceil(tokens * heads / 4), 1, 1) workgroups
 //     block  256: one wave per row
 //

@@ -6,8 +6,8 @@
 //   SplitResults results(buffers, c, rows, p.num_splits, p.return_lse);
 //   results.name_in(args);                                       // out, lse, partial_out, partial_lse
 //   ... launch ...
-//   if (results.split() && !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(),
-//   ...)) results.download(outcome);
+//   if (results.split() && !launch(gpu, reduce, ..., results.merge_geometry(), results.merge(), ...)) return;
+//   results.download(outcome);
 #pragma once
 
 #include <cstdint>

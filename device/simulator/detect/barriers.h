@@ -6,11 +6,9 @@
 // that do not belong together. HIP leaves a __syncthreads() that not all threads reach undefined.
 //
 //   hard      a wave that has met the others at a barrier ends while others go on to meet at more: their
-//   loops do not
-//             agree
+//             loops do not agree
 //   advisory  waves meet at different s_barrier instructions; a wave ends before any barrier while others use
-//   them
-//             (an early exit, which this hardware allows); a barrier with fewer lanes than the wave began
+//             them (an early exit, which this hardware allows); a barrier with fewer lanes than the wave began
 //             with
 #pragma once
 

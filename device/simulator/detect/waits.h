@@ -7,8 +7,7 @@
 //
 //   read       by anything: it gets the old value on a slow day
 //   overwrite  by another unit: the load may arrive later and destroy the new value. Loads of the same
-//   in-order queue
-//              are exempt
+//              in-order queue are exempt
 //
 // Lane by lane: lanes that EXEC switched off when the load was issued are not pending. Nothing here is a
 // heuristic and nothing depends on how long a load takes in this run, so a kernel that passes has its waits

@@ -43,8 +43,7 @@ const char* attest_sim_findings();
 
 /// Which ways the conditional branches of the kernels went that were launched since the last call, as JSON:
 ///   {"mla_decode_bf16_bf16": "0312", ...}      per kernel one digit for each branch its entry reaches, in
-///   order
-///                                              of address: 0 not executed, 1 fell through, 2 taken, 3 both
+///                                              order of address: 0 not executed, 1 fell through, 2 taken, 3 both
 /// Of a launch that faulted nothing is told. Valid until the next call.
 const char* attest_sim_branches();
 
@@ -61,12 +60,10 @@ void attest_sim_follow(const char* name, std::size_t offset, std::size_t bytes, 
 int attest_sim_follow_again();
 
 /// The answer as JSON:
-///   {"buffer", "offset", "bytes", "times_written", "found",                         only these when not
-///   found
+///   {"buffer", "offset", "bytes", "times_written", "found",    only these when it is not found
 ///    "producer": {"kernel", "launch", "workgroup": [x, y, z], "wave", "lane", "number"},
 ///    "chain": [LINK, ...],    latest first: the store, then what its value was made of (detect/slice.h),
-///    every
-///                             instruction of the program once; at most 200 of "links"
+///                             every instruction of the program once; at most 200 of "links"
 ///    "executions", "recorded", "cut",       contributing, looked at; cut: something older was forgotten
 ///    "reads": [{"buffer", "offset", "bytes", "role": "value" | "address", "stored_in": [launch, ...]}, ...],
 ///                             memory that went into it; stored_in: by kernels, absent: by the host only

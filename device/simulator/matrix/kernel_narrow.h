@@ -34,13 +34,11 @@
 //
 // What the checks refuse, in order (everything, under SumRule::aligned, goes to kernel_plain.h):
 //   exponents far apart (bf16)  the panels hold significands, in [1, 2), instead of values, and every product
-//   is scaled by
-//                               its own 2^(24-(E-e)); at E - e = 26 nothing is left. Seven operations instead
-//                               of four.
+//                               is scaled by its own 2^(24-(E-e)); at E - e = 26 nothing is left. Seven
+//                               operations instead of four.
 //   c outside the bounds        joined with its significand, and scaled to the result in double (join_any).
 //   NaN and infinities          the instruction runs without them; a second pass over ones, zeros, NaN and
-//   infinities says
-//                               which results are NaN or infinite (around_specials).
+//                               infinities says which results are NaN or infinite (around_specials).
 //   products of 2^128 (bf16)    kernel_plain.h.
 #pragma once
 

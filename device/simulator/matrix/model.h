@@ -17,13 +17,11 @@
 // never renormalised.
 //
 //   1. E is the largest product exponent; products that are zero have none. Every product is truncated
-//   (toward
-//      zero) to a multiple of 2^(E-24), then all are added exactly.
+//      (toward zero) to a multiple of 2^(E-24), then all are added exactly.
 //      fp8 and bf8 do this twice, for even and for odd k; both sums are then floored (toward minus infinity)
 //      to 2^(E-24) of the larger E and added.
 //   2. G = max(E, e(c)). The accumulator c is floored to a multiple of 2^(G-24); in fp8 and bf8 it counts as
-//   zero when
-//      e(c) < G-25. The sum is floored to a multiple of 2^(G-32).
+//      zero when e(c) < G-25. The sum is floored to a multiple of 2^(G-32).
 //   3. S = sum + c, floored to a multiple of 2^(e(S)-31), then rounded once to f32, nearest even.
 //
 // The result is the c of the next step; k ascends. Steps hold 8 k for f16 and bf16 (4 where the instruction
@@ -39,12 +37,10 @@
 // Choices where nothing is published, all of them visible only in NaN bits, signs of zero or sparse forms:
 //   - a NaN operand, infinity times zero, or infinities of both signs give the quiet NaN 0x7fc00000;
 //   - f16, bf16 and xf32 products of magnitude 2^128 or more are infinite before the sum (published); a NaN
-//   of xf32 stays
-//     a NaN even if truncation to 10 mantissa bits would leave it none;
+//     of xf32 stays a NaN even if truncation to 10 mantissa bits would leave it none;
 //   - a sum of zero is +0, also when c is -0;
 //   - v_smfmac multiplies what is stored: a step holds as many stored elements as a dense step does, and even
-//   and odd
-//     (fp8, bf8) count stored elements;
+//     and odd (fp8, bf8) count stored elements;
 //   - MMA-Sim's fp8 code drops an infinite or NaN c when E > 24, as an accident of how it reads exponents;
 //   not here.
 #pragma once
