@@ -274,18 +274,34 @@ class Campaign {
   }
   /// What comes at an item behind those of the files.
   struct Place {
+    std::uint64_t round = 0;  ///< of all kernels
+    std::size_t kernel = 0;
     bool neighbour = false;
     std::uint64_t number = 0;  ///< of a fresh case, or of a neighbour
-    std::size_t kernel = 0;
+    std::uint64_t spare = 0;   ///< the fresh case that comes where there is no neighbour
   };
   [[nodiscard]] Place place_of(std::uint64_t behind_files) const {
     const std::uint64_t kernels = options_.kernels.size();
-    const std::uint64_t round =
-        (options_.branch_steering ? fresh_per_neighbour + 1 : fresh_per_neighbour) * kernels;
-    const std::uint64_t turn = behind_files % round / kernels, before = behind_files / round;
-    const auto kernel = static_cast<std::size_t>(behind_files % kernels);
-    if (turn == fresh_per_neighbour) return {true, before, kernel};
-    return {false, before * fresh_per_neighbour + turn, kernel};
+    Place place;
+    place.round = behind_files / kernels;
+    place.kernel = static_cast<std::size_t>(behind_files % kernels);
+    place.number = place.round;
+    if (!options_.branch_steering || place.round < rounds_without_neighbours()) return place;
+    const std::uint64_t since = place.round - rounds_without_neighbours(), turn = fresh_per_neighbour + 1;
+    place.neighbour = since % turn == fresh_per_neighbour;
+    place.number = place.neighbour ? since / turn : place.round - since / turn;
+    place.spare = options_.cases - neighbours() + place.number;
+    return place;
+  }
+  /// Until the first verdicts are old enough.
+  [[nodiscard]] std::uint64_t rounds_without_neighbours() const {
+    const std::uint64_t kernels = options_.kernels.size();
+    return (neighbour_lag * options_.shard.count + kernels - 1) / kernels;
+  }
+  /// Places for them, of all cases of a kernel.
+  [[nodiscard]] std::uint64_t neighbours() const {
+    if (!options_.branch_steering || options_.cases <= rounds_without_neighbours()) return 0;
+    return (options_.cases - rounds_without_neighbours()) / (fresh_per_neighbour + 1);
   }
 
   void note_branches(std::uint64_t item, const std::string& kernel, const cases::Case& c,
@@ -325,9 +341,7 @@ class Campaign {
         item.schedule = f.schedule;
       } else {
         const Place place = kernels == 0 ? Place{} : place_of(next_ - files);
-        const std::uint64_t last =
-            place.neighbour ? (place.number + 1) * fresh_per_neighbour - 1 : place.number;
-        if (kernels == 0 || last >= options_.cases || all_stopped()) {
+        if (kernels == 0 || place.round >= options_.cases || all_stopped()) {
           left = false;
           break;
         }
@@ -346,10 +360,17 @@ class Campaign {
           if (waits(under_way) || waits(window)) break;
           absorb_before(horizon);
           auto neighbour = neighbourhood_.next(item.kernel, options_.seed, item.number);
-          if (!neighbour) continue;
-          item.c = std::move(neighbour->c);
-          item.of = neighbour->of;
-          item.changed = std::move(neighbour->changed);
+          if (neighbour) {
+            item.c = std::move(neighbour->c);
+            item.of = neighbour->of;
+            item.changed = std::move(neighbour->changed);
+          } else if (options_.cases != unlimited) {
+            item.source = "fresh";
+            item.number = place.spare;
+            item.c = campaign_case(item.kernel, options_.seed, item.number);
+          } else {
+            continue;
+          }
         }
       }
       if (options_.quarantine) {
@@ -455,8 +476,9 @@ class Campaign {
     const auto part = [&](std::uint64_t n) {
       return n / options_.shard.count + (n % options_.shard.count > options_.shard.index ? 1 : 0);
     };
-    const std::uint64_t neighbours = options_.branch_steering ? options_.cases / fresh_per_neighbour : 0;
-    return part(options_.files.size()) + (part(options_.cases) + part(neighbours)) * options_.kernels.size();
+    if (options_.kernels.empty()) return part(options_.files.size());
+    return part(options_.files.size()) +
+           (part(options_.cases - neighbours()) + part(neighbours())) * options_.kernels.size();
   }
 
   const CampaignOptions& options_;

@@ -6,16 +6,15 @@
 // every kernel in turn (campaign_case in fuzz/coverage.h). All of it is a pure function of the options, so a
 // shard is every count-th of them and a campaign that was killed goes on with the next.
 //
-// With `branch_steering` every third fresh case of each kernel is followed by a neighbour
-// (fuzz/neighbours.h) of a case that executed a branch as few others did. That depends on verdicts, but never
-// on when they came: the neighbour at item p is a function of the verdicts before item p - neighbour_lag, for
-// which the campaign waits if it must. So it too is the same with any number of jobs and after a kill. In a
-// shard it goes by the verdicts of that shard, and the shards together are then no longer the whole run:
-// leave it off there if they have to be. Without branches, as on a GPU, there are no neighbours.
+// With `branch_steering` one case in four of each kernel is a neighbour (fuzz/neighbours.h) of a case that
+// executed a branch as few others did. That depends on verdicts, but never on when they came: the neighbour at
+// item p is a function of the verdicts before item p - neighbour_lag, for which the campaign waits if it must.
+// So it too is the same with any number of jobs and after a kill. In a shard it goes by the verdicts of that
+// shard, and the shards together are then no longer the whole run: leave it off there if they have to be.
+// Where there is no neighbour yet, or without branches, as on a GPU, the case is a fresh one.
 //
-// Verdicts are taken in
-// order of item whatever worker gave them, so the same options give the same findings with any number of
-// jobs, kills and shards.
+// Verdicts are taken in order of item whatever worker gave them, so the same options give the same findings
+// with any number of jobs, kills and shards.
 //
 // The first case of each signature is run again `confirmations` times; if it does not repeat, the finding is
 // `flaky` (k of n), else it is shrunk. Findings are pursued beside the cases that still come, and beside each
@@ -59,14 +58,14 @@ struct CampaignOptions {
   std::string worker;  ///< command of the program whose kernels these are (fuzz/exchange); empty = none
   std::uint64_t seed = 0;
   std::vector<FileCase> files;                  ///< run first, in this order
-  std::uint64_t cases = 1000;                   ///< fresh ones, per kernel
+  std::uint64_t cases = 1000;                   ///< besides those of files, per kernel
   std::optional<std::chrono::seconds> seconds;  ///< in all; ended cleanly between cases
   /// Seconds that shrinking may go on when the time is up; the best so far is kept.
   std::chrono::seconds shrink_seconds{60};
   std::size_t shrink_budget = 600;  ///< evaluations per finding
   std::size_t max_shrunk = 8;       ///< findings per kernel that are shrunk; later ones keep their case
   int confirmations = 2;
-  bool branch_steering = false;  ///< neighbours besides the fresh cases
+  bool branch_steering = false;  ///< neighbours among the fresh cases
   bool stop_on_finding = false;  ///< no more cases for a kernel after its first finding
   Shard shard;
   std::string detectors = "none";                           ///< as Device::choose_detectors takes them
