@@ -10,6 +10,7 @@
 #include <set>
 
 #include "fuzz/case_files.h"
+#include "fuzz/tests/fixtures.h"
 #include "fuzz/usage_error.h"
 
 namespace {
@@ -36,19 +37,8 @@ cases::MlaDecode harmless(const cases::MlaDecode& like) {
   return p;
 }
 
-struct Folder {
-  std::string path;
-  Folder() {
-    char name[] = "/tmp/attest-test-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-};
-
 std::string refusal(const Json& list) {
-  const Folder folder;
+  const testing::TemporaryFolder folder;
   const std::string file = "page-size-ignored.json";
   std::filesystem::copy_file(cases_folder + "/findings/aiter/" + file, folder.path + "/" + file);
   std::ofstream(folder.path + "/causes.json") << list.dump();
