@@ -19,7 +19,9 @@
 
 #include "cases/case.h"
 #include "cases/inputs.h"
+#include "device/contracts/attest/attest_kernel.h"
 #include "device/contracts/attest/kernels.h"
+#include "device/hip/buffer_set.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
 
@@ -240,6 +242,44 @@ TEST_CASE("a small decode stays small") {
   REQUIRE(result.outcome.status == Status::ok);
   INFO(result.outcome.wave_instructions);
   CHECK(result.outcome.wave_instructions < 15'000);
+}
+
+namespace {
+
+/// Launches a loop without end and says that it takes `optimised` instructions.
+class Endless final : public contracts::AttestKernel {
+ public:
+  explicit Endless(std::uint64_t optimised)
+      : AttestKernel(hip::kernel_directory(),
+                     {.op = "mla_decode", .objects = {"probe"}, .precision = "bf16", .supports = "nothing"},
+                     nullptr),
+        optimised_(optimised) {}
+
+ protected:
+  [[nodiscard]] std::optional<std::string> why_not(const cases::Case&) const override { return {}; }
+  void run_on(hip::HipDevice& gpu, const cases::Case&, const cases::Inputs&,
+              Outcome& outcome) const override {
+    hip::DeviceBuffer flag(gpu, "flag", 4, 256);
+    flag.upload(std::vector<std::byte>(4));
+    launch(gpu, function(gpu, "probe", "spin"), "spin", {.threads = 64}, flag.data(), optimised_, outcome);
+  }
+
+ private:
+  std::uint64_t optimised_;
+};
+
+}  // namespace
+
+TEST_CASE("a kernel is runaway after a hundred times what it should take, and not before") {
+  const auto device = open_device("sim", 0);
+  const cases::Case c = a_case({.requests = {{1, 1}}});
+  for (const std::uint64_t optimised : {std::uint64_t{0}, std::uint64_t{20'000}}) {
+    const Outcome outcome = Endless(optimised).run(*device, c, cases::materialise(c));
+    CHECK(outcome.status == Status::timeout);
+    CHECK(outcome.diagnosis == "runaway kernel");
+    CHECK(outcome.stage == "spin");
+    CHECK_THAT(outcome.detail, Contains(std::to_string(1'000'000 + 100 * optimised) + " wave instructions"));
+  }
 }
 
 TEST_CASE("each planted fault shows on the case made for it, and spares one it cannot hit") {

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/contracts/attest/runaway.h"
 #include "device/hip/buffer_set.h"
 #include "device/hip/device.h"
 #include "device/kernel.h"
@@ -77,12 +78,13 @@ class AttestKernel : public Kernel {
                                        const std::string& symbol) const;
 
   /// Launches and notes the result in `outcome`. True when the kernel ended as it should.
-  /// @param budget wave instructions after which it is called runaway
+  /// @param optimised wave instructions that -O3 code takes at most; how many more make it runaway is runaway.h's
   template <typename Arguments>
   static bool launch(hip::HipDevice& gpu, hip::Function function, std::string stage,
-                     const hip::Geometry& geometry, const Arguments& arguments, std::uint64_t budget,
+                     const hip::Geometry& geometry, const Arguments& arguments, std::uint64_t optimised,
                      Outcome& outcome) {
-    return note(gpu.launch(function, geometry, arguments, budget), std::move(stage), outcome);
+    return note(gpu.launch(function, geometry, arguments, runaway_after(optimised)), std::move(stage),
+                outcome);
   }
 
  private:

@@ -111,16 +111,16 @@ class AttestBlockTableExpand final : public AttestKernel {
     const auto prepare = [&](Step& s) {
       scratch.upload(std::as_bytes(std::span(scratch_words)));
       return launch(gpu, functions[0], "block_table_prepare", {{1, 1, 1}, contract::block_table_threads},
-                    s.args, budget(s.args), outcome);
+                    s.args, optimised(s.args), outcome);
     };
     const auto expand = [&](Step& s) {
       const auto rows = static_cast<unsigned>(s.args.rows);
       return launch(gpu, functions[1], "block_table_map",
-                    {{s.blocks_per_row, rows, 1}, contract::block_table_threads}, s.args, budget(s.args),
+                    {{s.blocks_per_row, rows, 1}, contract::block_table_threads}, s.args, optimised(s.args),
                     outcome) &&
              launch(gpu, functions[2], "block_table_fill",
-                    {{s.blocks_per_row, rows + 1, 1}, contract::block_table_threads}, s.args, budget(s.args),
-                    outcome);
+                    {{s.blocks_per_row, rows + 1, 1}, contract::block_table_threads}, s.args,
+                    optimised(s.args), outcome);
     };
     const auto collect = [&](std::size_t i) {
       const Lists& lists = steps[i].lists;
@@ -154,11 +154,11 @@ class AttestBlockTableExpand final : public AttestKernel {
     }
   }
 
-  /// Wave instructions: some hundred per wave and 256 entries, generously.
-  static std::uint64_t budget(const BlockTableExpandArgs& args) {
+  /// Wave instructions: some hundred per wave and 256 entries.
+  static std::uint64_t optimised(const BlockTableExpandArgs& args) {
     const auto rows = static_cast<std::uint64_t>(args.rows) + 1;
     const auto entries = static_cast<std::uint64_t>(args.index_capacity);
-    return 1'000'000 + 20'000 * rows + 1000 * entries;
+    return 1000 * rows + 50 * entries;
   }
 };
 

@@ -61,14 +61,14 @@ class AttestDenseSwitch final : public AttestKernel {
     for (const cases::Request& r : p.requests) longest = std::max(longest, r.kv_len);
     const unsigned grid_tokens = static_cast<unsigned>(tokens), grid_heads = static_cast<unsigned>(p.heads);
     const unsigned head_tiles = ceil_div(p.heads, contract::rows_per_group);
-    // Wave instructions after which a kernel is called runaway, a hundred times what it takes.
     const std::uint64_t sparse_work =
         tokens * head_tiles * (1000 + 600 * std::uint64_t{ceil_div(p.topk, contract::tile_tokens)});
     const std::uint64_t dense_work =
         tokens * heads * (200 + 1500 * std::uint64_t{ceil_div(longest, contract::switch_threads)});
-    const std::uint64_t budget = 10'000'000 + 400 * (sparse_work + dense_work);
+    const std::uint64_t optimised = 2 * (sparse_work + dense_work);
     const auto run = [&](const char* symbol, std::array<unsigned, 3> grid, unsigned block, const auto& args) {
-      return launch(gpu, function(gpu, "dense_switch", symbol), symbol, {grid, block}, args, budget, outcome);
+      return launch(gpu, function(gpu, "dense_switch", symbol), symbol, {grid, block}, args, optimised,
+                    outcome);
     };
 
     const auto* on_plan = plan.as<contract::SwitchPlan>();
@@ -118,8 +118,8 @@ class AttestDenseSwitch final : public AttestKernel {
     sparse.out_scale = kv_scale;
     const hip::Function attend =
         function(gpu, "mla_sparse", fp8 ? "mla_sparse_bf16_fp8" : "mla_sparse_bf16_bf16");
-    if (!launch(gpu, attend, "mla_sparse", {{head_tiles, grid_tokens, 1}, contract::threads}, sparse, budget,
-                outcome))
+    if (!launch(gpu, attend, "mla_sparse", {{head_tiles, grid_tokens, 1}, contract::threads}, sparse,
+                optimised, outcome))
       return;
 
     contract::SwitchProjectArgs project{};

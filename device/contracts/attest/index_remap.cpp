@@ -45,8 +45,8 @@ class AttestIndexRemap final : public AttestKernel {
     args.invalid_slot = p.invalid == cases::InvalidEntry::minus_one ? -1 : 0;
     const hip::Geometry geometry{{rows, ceil_div(p.k, contract::index_remap_threads), 1},
                                  contract::index_remap_threads};
-    const std::uint64_t budget = 1'000'000 + std::uint64_t{1000} * geometry.grid[0] * geometry.grid[1];
-    if (!launch(gpu, remap, "index_remap", geometry, args, budget, outcome)) return;
+    const std::uint64_t optimised = std::uint64_t{500} * geometry.grid[0] * geometry.grid[1];
+    if (!launch(gpu, remap, "index_remap", geometry, args, optimised, outcome)) return;
 
     outcome.outputs.tensors.push_back({"slots", slots.download()});
     outcome.outputs.guard_damage = buffers.guard_damage();

@@ -64,9 +64,9 @@ class AttestIndexerLogits final : public AttestKernel {
     args.table_stride = in.table_stride;
     const hip::Geometry geometry{{static_cast<unsigned>(rows), ceil_div(in.width, contract::indexer_tile), 1},
                                  contract::indexer_threads};
-    const std::uint64_t budget = 1'000'000 + std::uint64_t{4} * geometry.grid[0] * geometry.grid[1] *
-                                                 (2000 + 100 * static_cast<std::uint64_t>(p.heads));
-    if (!launch(gpu, kernel, symbol, geometry, args, budget, outcome)) return;
+    const std::uint64_t optimised = std::uint64_t{geometry.grid[0]} * geometry.grid[1] *
+                                    (1600 + 80 * static_cast<std::uint64_t>(p.heads));
+    if (!launch(gpu, kernel, symbol, geometry, args, optimised, outcome)) return;
 
     outcome.outputs.tensors.push_back({"logits", logits.download()});
     outcome.outputs.guard_damage = buffers.guard_damage();

@@ -67,8 +67,8 @@ class AttestMlaDecode final : public AttestKernel {
     const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.kv_last_page_len);
     const SplitResults results(buffers, c, rows, p.num_splits, p.return_lse);
 
-    // Row tiles of the longest request, and a generous estimate of the work, in wave instructions, after
-    // which the kernel is called runaway. A real tile takes about 300 of them per wave.
+    // Row tiles of the longest request, and what they take at most, in wave instructions. A real tile takes
+    // about 300 of them per wave.
     unsigned row_tiles = 0;
     std::uint64_t tiles = 0;
     for (const cases::Request& request : p.requests) {
@@ -79,7 +79,7 @@ class AttestMlaDecode final : public AttestKernel {
     const std::array<unsigned, 3> grid{row_tiles, static_cast<unsigned>(p.requests.size()),
                                        static_cast<unsigned>(p.num_splits)};
     const std::uint64_t groups = std::uint64_t{grid[0]} * grid[1] * grid[2];
-    const std::uint64_t budget = 10'000'000 + 100 * 4 * (1000 * groups + 500 * tiles);
+    const std::uint64_t optimised = 4 * (1500 * groups + 750 * tiles);
 
     if (groups > 0) {
       contract::MlaDecodeArgs args{};
@@ -97,9 +97,9 @@ class AttestMlaDecode final : public AttestKernel {
       args.causal = p.causal ? 1 : 0;
       args.score_scale = p.sm_scale * p.q_scale * p.kv_scale;
       args.out_scale = p.kv_scale;
-      if (!launch(gpu, decode, "mla_decode", {grid, contract::threads}, args, budget, outcome)) return;
+      if (!launch(gpu, decode, "mla_decode", {grid, contract::threads}, args, optimised, outcome)) return;
       if (results.split() &&
-          !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(), budget, outcome))
+          !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(), optimised, outcome))
         return;
     }
 

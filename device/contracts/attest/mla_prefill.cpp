@@ -98,11 +98,11 @@ class AttestMlaPrefill final : public AttestKernel {
     args.context_score_scale = p.sm_scale * p.kv_scale;
     args.context_out_scale = p.kv_scale;
     // A key takes about 60 wave instructions.
-    const std::uint64_t budget = 10'000'000 + 100 * (500 * rows * states + 100 * keys);
+    const std::uint64_t optimised = 800 * rows * states + 150 * keys;
     const hip::Geometry geometry{
         {groups, static_cast<unsigned>(p.requests.size()), static_cast<unsigned>(states)},
         contract::prefill_threads};
-    if (!launch(gpu, attention, "mla_prefill", geometry, args, budget, outcome)) return;
+    if (!launch(gpu, attention, "mla_prefill", geometry, args, optimised, outcome)) return;
 
     std::vector<contract::MergedStateArgs> table;
     for (std::uint64_t s = 0; s < states; ++s)
@@ -124,7 +124,7 @@ class AttestMlaPrefill final : public AttestKernel {
     merging.head_dim = static_cast<std::int32_t>(columns);
     const hip::Geometry merge_geometry{
         {ceil_div(static_cast<std::int64_t>(rows), contract::rows_per_merge), 1, 1}, contract::merge_threads};
-    if (!launch(gpu, merge, "merge_states", merge_geometry, merging, budget, outcome)) return;
+    if (!launch(gpu, merge, "merge_states", merge_geometry, merging, optimised, outcome)) return;
 
     outcome.outputs.tensors.push_back({"out", out.download()});
     if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});

@@ -58,11 +58,10 @@ class AttestMlaSparse final : public AttestKernel {
 
     const std::array<unsigned, 3> grid{ceil_div(p.heads, contract::rows_per_group),
                                        static_cast<unsigned>(total_q), static_cast<unsigned>(p.num_splits)};
-    // Wave instructions after which the kernel is called runaway, a hundred times what it takes.
     const std::uint64_t groups = std::uint64_t{grid[0]} * grid[1] * grid[2];
     const std::uint64_t tiles =
         std::uint64_t{grid[0]} * grid[1] * ceil_div(p.topk, contract::tile_tokens) + groups;
-    const std::uint64_t budget = 10'000'000 + 100 * 4 * (1000 * groups + 600 * tiles);
+    const std::uint64_t optimised = 4 * (1000 * groups + 600 * tiles);
 
     contract::MlaSparseArgs args{};
     args.q = q.data();
@@ -78,9 +77,9 @@ class AttestMlaSparse final : public AttestKernel {
     args.num_splits = p.num_splits;
     args.score_scale = p.sm_scale * p.q_scale * p.kv_scale;
     args.out_scale = p.kv_scale;
-    if (!launch(gpu, attend, "mla_sparse", {grid, contract::threads}, args, budget, outcome)) return;
+    if (!launch(gpu, attend, "mla_sparse", {grid, contract::threads}, args, optimised, outcome)) return;
     if (results.split() &&
-        !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(), budget, outcome))
+        !launch(gpu, reduce, "split_reduce", results.merge_geometry(), results.merge(), optimised, outcome))
       return;
 
     results.download(outcome);

@@ -65,9 +65,9 @@ class AttestSpecVerify final : public AttestKernel {
     // Wave instructions: a walk over the drafts, each with a search over the vocabulary of up to 31 children.
     const std::uint64_t searches = in.uniforms.size() + rows;
     const std::uint64_t steps = static_cast<std::uint64_t>(p.vocab) / contract::verify_threads + 1;
-    const std::uint64_t budget = 1'000'000 + 4 * searches * (2000 + steps * 1000);
+    const std::uint64_t optimised = searches * (600 + steps * 300);
     if (!launch(gpu, verify, "spec_verify", {{static_cast<unsigned>(rows), 1, 1}, contract::verify_threads},
-                args, budget, outcome))
+                args, optimised, outcome))
       return;
     outcome.outputs.tensors.push_back({"tokens", tokens.download()});
     outcome.outputs.tensors.push_back({"nodes", nodes.download()});

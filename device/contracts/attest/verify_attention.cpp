@@ -94,10 +94,10 @@ class AttestVerifyAttention final : public AttestKernel {
     args.score_scale = p.sm_scale * p.kv_scale;
     args.out_scale = p.kv_scale;
     // A key takes about 80 wave instructions.
-    const std::uint64_t budget = 10'000'000 + 100 * (500 * rows + 100 * keys);
+    const std::uint64_t optimised = 800 * rows + 150 * keys;
     const hip::Geometry geometry{{groups, static_cast<unsigned>(p.requests.size()), 1},
                                  contract::verify_threads};
-    if (!launch(gpu, kernel, "verify_attention", geometry, args, budget, outcome)) return;
+    if (!launch(gpu, kernel, "verify_attention", geometry, args, optimised, outcome)) return;
 
     const std::size_t heads = static_cast<std::size_t>(p.heads);
     outcome.outputs.tensors.push_back({"out", without_leading(out.download(), p, heads * 512 * 2)});

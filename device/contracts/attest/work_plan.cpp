@@ -110,14 +110,14 @@ class AttestWorkPlan final : public AttestKernel {
       std::uint64_t row_keys = 0;
       for (const cases::Request& r : p.steps[s].requests)
         row_keys += static_cast<std::uint64_t>(r.q_len) * static_cast<std::uint64_t>(r.kv_len + 1);
-      const std::uint64_t budget = 2'000'000 + 100 * row_keys + 2000 * works;
+      const std::uint64_t optimised = 20 * row_keys + 400 * works;
       const hip::Geometry persistent{{static_cast<unsigned>(p.slots), 1, 1}, contract::plan_threads};
       const hip::Geometry per_tile{{static_cast<unsigned>(std::max<std::size_t>(tiles, 1)), 1, 1},
                                    contract::plan_threads};
-      if (!launch(gpu, build, "work_plan_build", {{1, 1, 1}, contract::plan_threads}, args, budget,
+      if (!launch(gpu, build, "work_plan_build", {{1, 1, 1}, contract::plan_threads}, args, optimised,
                   outcome) ||
-          !launch(gpu, run, "work_plan_run", persistent, args, budget, outcome) ||
-          !launch(gpu, merge, "work_plan_merge", per_tile, args, budget, outcome))
+          !launch(gpu, run, "work_plan_run", persistent, args, optimised, outcome) ||
+          !launch(gpu, merge, "work_plan_merge", per_tile, args, optimised, outcome))
         return;
 
       for (const List& list : plan)

@@ -34,6 +34,10 @@ constexpr std::uint32_t compute_units = 304;
 constexpr std::uint32_t dynamic_stack_bytes = 16 * 1024;
 // Rounds a workgroup gets before the next one's turn, when workgroups share a thread.
 constexpr std::uint32_t rounds_per_turn = 512;
+// What such workgroups may hold together before another one joins only reluctantly, and the turns without one
+// that ended after which it does.
+constexpr std::size_t shared_bytes = std::size_t{256} << 20;
+constexpr std::uint32_t patience = 256;
 
 std::uint64_t splitmix(std::uint64_t& state) {
   std::uint64_t z = state += 0x9e3779b97f4a7c15u;
@@ -466,7 +470,9 @@ std::uint64_t Dispatcher::Pool::run_in_parallel(const Plan& plan) {
 
 std::uint64_t Dispatcher::Pool::run_interleaved(const Plan& plan) {
   // As many workgroups as the device would hold at a time, but no more than it takes: as long as all of them
-  // end within their turn, one is enough.
+  // end within their turn, one is enough. Code compiled at -O0 looks as if it communicated (indirect calls lead
+  // anywhere), never ends within a turn and holds megabytes of stack per workgroup; a thousand of them at a time
+  // do not fit.
   const Descriptor& d = plan.loaded.kernel.descriptor;
   const std::uint32_t waves =
       (plan.launch.threads[0] * plan.launch.threads[1] * plan.launch.threads[2] + lanes - 1) / lanes;
@@ -474,7 +480,12 @@ std::uint64_t Dispatcher::Pool::run_interleaved(const Plan& plan) {
   const std::uint32_t by_lds = plan.lds_bytes == 0 ? 32 : lds_per_workgroup / plan.lds_bytes;
   const std::size_t resident = std::size_t{compute_units} * std::max(1u, std::min(by_registers, by_lds));
 
+  const std::size_t bytes_each =
+      (std::size_t{plan.scratch_bytes} + std::size_t{d.vgpr_count()} * 4) * lanes * waves + plan.lds_bytes;
+  const std::size_t at_ease = std::max<std::size_t>(1, shared_bytes / bytes_each);
+
   std::vector<std::unique_ptr<Group>> active;
+  std::uint32_t fruitless = 0;
   std::uint64_t next = 0;
   std::uint64_t total = 0;
   Group* in_turn = nullptr;
@@ -498,7 +509,13 @@ std::uint64_t Dispatcher::Pool::run_interleaved(const Plan& plan) {
         if (ended) give(std::move(g));
       }
       std::erase(active, nullptr);
-      if (active.size() == before) wanted = std::min(2 * wanted, resident);
+      if (active.size() != before)
+        fruitless = 0;
+      else if (wanted < at_ease || ++fruitless == patience) {
+        wanted = std::min(2 * wanted, resident);
+        if (fruitless == 0) wanted = std::min(wanted, at_ease);
+        fruitless = 0;
+      }
     }
   } catch (const Fault& raised) {
     KernelFault located = locate(plan, *in_turn, raised);
