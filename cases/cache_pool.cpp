@@ -33,6 +33,7 @@ class RowWriter {
   [[nodiscard]] std::size_t row_bytes() const { return static_cast<std::size_t>(layout_.row_bytes()); }
 
   void row(int request, int token, std::byte* out) const {
+    if (!layout_.ds) return rows_.kv_row(request, token, layout_.format, out);
     std::array<float, row_width> values;
     rows_.kv_row(request, token, values.data());
     write(values.data(), static_cast<std::uint32_t>(request), static_cast<std::uint32_t>(token), out);

@@ -44,6 +44,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cases/narrow.h"
+
 namespace attest::cases {
 namespace {
 
@@ -194,6 +196,19 @@ void RowMaker::kv_row(int request, int token, float* out) const {
   Halves halves;
   kv_counter(source, token).halves(0, width, halves.data());
   v_and_rope(source, token, halves, out);
+}
+
+void RowMaker::kv_row(int request, int token, Format format, std::byte* out) const {
+  if ((fill_ == Fill::normal || fill_ == Fill::wide_scores) && kv_unit_ == 1) {
+    const Request& r = problem_.requests[static_cast<std::size_t>(request)];
+    Halves halves;
+    kv_counter(static_cast<std::uint32_t>(sharing_.owner(r, request, token)), token)
+        .halves(0, width, halves.data());
+    return narrow_normals(format, halves.data(), width, out);
+  }
+  std::array<float, width> values;
+  kv_row(request, token, values.data());
+  narrow(format, values.data(), width, out);
 }
 
 void RowMaker::stale_kv_row(std::uint32_t slot, float* out) const {
@@ -425,6 +440,20 @@ void RowMaker::q_row(int request, int position, int head, float* out) const {
       return;
     }
   }
+}
+
+void RowMaker::q_row(int request, int position, int head, Format format, std::byte* out) const {
+  const bool plain = fill_ == Fill::normal || fill_ == Fill::mean_shifted || fill_ == Fill::outlier_channels;
+  if (plain && q_unit_ == 1) {
+    Halves halves;
+    Counter(seed_, Draw::q, static_cast<std::uint32_t>(request),
+            static_cast<std::uint32_t>(position * 128 + head))
+        .halves(0, width, halves.data());
+    return narrow_normals(format, halves.data(), width, out);
+  }
+  std::array<float, width> values;
+  q_row(request, position, head, values.data());
+  narrow(format, values.data(), width, out);
 }
 
 }  // namespace attest::cases

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,10 @@ class RowMaker {
 
   void kv_row(int request, int token, float* out) const;
   void q_row(int request, int position, int head, float* out) const;
+
+  /// The same rows, narrowed to a format of caches and queries.
+  void kv_row(int request, int token, Format format, std::byte* out) const;
+  void q_row(int request, int position, int head, Format format, std::byte* out) const;
 
   /// A row as a page holds it that another request left behind: of the same kind, of none of the case's
   /// tokens.

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "cases/inputs.h"
+#include "cases/narrow.h"
 #include "cases/random.h"
 
 namespace attest::cases {
@@ -107,12 +108,22 @@ std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format,
     Counter(c.seed, Draw::result_memory, hash_name(tensor), static_cast<std::uint32_t>(at / chunk))
         .halves(0, chunk, halves.data());
     normals(halves.data(), chunk, values.data());
-    for (std::size_t i = 0; i < std::min(chunk, count - at); ++i) {
-      const double value = poison == Poison::large ? 32.0 * double{values[i]} : double{values[i]};
-      const std::uint32_t code =
-          reference::encode(reference_format(format), format == Format::e8m0 ? std::abs(value) : value,
-                            reference::Overflow::saturate);
-      std::memcpy(bytes.data() + (at + i) * element, &code, element);
+    const std::size_t now = std::min(chunk, count - at);
+    if (poison == Poison::large)
+      for (float& value : values) value *= 32.0F;
+    std::byte* out = bytes.data() + at * element;
+    if (format == Format::f32) {
+      std::memcpy(out, values.data(), now * sizeof(float));
+    } else if (format == Format::bf16 || format == Format::fp8_e4m3fnuz) {
+      narrow(format, values.data(), static_cast<int>(now), out);
+    } else {
+      for (std::size_t i = 0; i < now; ++i) {
+        const double value{values[i]};
+        const std::uint32_t code =
+            reference::encode(reference_format(format), format == Format::e8m0 ? std::abs(value) : value,
+                              reference::Overflow::saturate);
+        std::memcpy(out + i * element, &code, element);
+      }
     }
   }
   return bytes;

@@ -2,8 +2,8 @@
 //
 // Cases per second end to end, and where a case's time goes: materialise, simulate, reference (with the
 // bound), judge (comparisons, diagnoses, relations). The share columns are percentages of the whole case.
-// Reference and bound are timed by themselves, on the same cases, and taken off what judging took; only MLA
-// attention has them apart, so elsewhere reference_pct is 0 and judge_pct holds both.
+// What relations change a case into counts as materialising, what they compare as judging. Only the judge of
+// MLA attention tells reference and bound apart; elsewhere reference_pct is 0 and judge_pct holds both.
 //
 //   small            2 requests of kv_len 100, 16 heads, q_len 1
 //
@@ -14,7 +14,6 @@
 // The first is the size that most findings pass through as they shrink, the last what a night is made of.
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,9 +23,6 @@
 #include "fuzz/allocation.h"
 #include "fuzz/evaluate.h"
 #include "fuzz/generate.h"
-#include "oracle/mla_bound.h"
-#include "oracle/mla_launch.h"
-#include "oracle/precision.h"
 
 namespace {
 
@@ -38,33 +34,6 @@ cases::Case uniform_batch(int requests, int kv_len) {
   problem.requests.assign(static_cast<std::size_t>(requests), {1, kv_len});
   c.problem = problem;
   return c;
-}
-
-/// Seconds of reference and bound, as the judge of MLA attention computes them.
-double reference_seconds(const device::Kernel& kernel, const cases::Case& c, const cases::Outputs& outputs) {
-  const cases::Inputs inputs = cases::materialise(c);
-  const oracle::PrecisionProfile& profile = oracle::profile(kernel.precision());
-  std::string why;
-  const auto start = std::chrono::steady_clock::now();
-  const auto launch = oracle::open_launch(c, inputs, outputs, profile, why);
-  if (!launch) throw std::runtime_error(why);
-  for (int group = 0; group < static_cast<int>(launch->problem.groups.size()); ++group) {
-    if (launch->problem.groups[static_cast<std::size_t>(group)].q_len == 0) continue;
-    const oracle::MlaRequest request = oracle::load_request(*launch, group);
-    benchmark::DoNotOptimize(oracle::bound_mla(request.for_bound(launch->scales), profile));
-  }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Outputs of the right sizes; what they hold does not matter to reference and bound.
-cases::Outputs zeros(const cases::MlaDecode& p) {
-  std::size_t rows = 0;
-  for (const cases::Request& r : p.requests)
-    rows += static_cast<std::size_t>(r.q_len) * static_cast<std::size_t>(p.heads);
-  cases::Outputs outputs;
-  outputs.tensors.push_back({"out", std::vector<std::byte>(rows * 512 * 2)});
-  if (p.return_lse) outputs.tensors.push_back({"lse", std::vector<std::byte>(rows * 4)});
-  return outputs;
 }
 
 void run(benchmark::State& state, const std::string& op, const std::vector<cases::Case>& batch) {
@@ -80,14 +49,10 @@ void run(benchmark::State& state, const std::string& op, const std::vector<cases
       materialise += e.materialise_seconds;
       simulate += e.run_seconds;
       judge += e.judge_seconds;
+      reference += e.reference_seconds;
       wave_instructions += e.wave_instructions;
       ++done;
     }
-    state.PauseTiming();
-    for (const cases::Case& c : batch)
-      if (const auto* problem = std::get_if<cases::MlaDecode>(&c.problem))
-        reference += reference_seconds(*kernel, c, zeros(*problem));
-    state.ResumeTiming();
   }
   using benchmark::Counter;
   const double all = materialise + simulate + judge;

@@ -8,6 +8,7 @@
 #include <exception>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "cases/inputs.h"
 #include "device/simulator/detect/detectors.h"
@@ -59,12 +60,16 @@ void note_failed_run(Evaluation& result, const device::Outcome& outcome) {
 /// The reference agrees; do the relations?
 void relate(Evaluation& result, device::Device& device, const device::Kernel& kernel, const cases::Case& c,
             const cases::Inputs& inputs, const device::Outcome& original) {
-  for (const oracle::Relation& relation : oracle::relations(c, inputs, oracle::profile(kernel.precision()))) {
+  auto start = Clock::now();
+  const std::vector<oracle::Relation> relations =
+      oracle::relations(c, inputs, oracle::profile(kernel.precision()));
+  result.materialise_seconds += seconds_since(start);
+  for (const oracle::Relation& relation : relations) {
     const device::Kernel* second = &kernel;
     if (const std::string op = cases::op_name(relation.c.problem); op != kernel.op())
       second = device::find_kernel(fmt::format("{}/{}", kernel.contract(), op));
     if (second == nullptr || second->refuses(relation.c)) continue;
-    auto start = Clock::now();
+    start = Clock::now();
     device::Outcome changed;
     try {
       changed = second->run(device, relation.c, relation.inputs);
@@ -113,8 +118,10 @@ void evaluate_into(Evaluation& result, device::Device& device, const device::Ker
   result.output_digest = digest(outcome.outputs);
 
   start = Clock::now();
-  result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()));
+  oracle::JudgeCost cost;
+  result.verdict = oracle::judge(c, inputs, outcome.outputs, oracle::profile(kernel.precision()), &cost);
   result.judge_seconds = seconds_since(start);
+  result.reference_seconds = cost.reference_seconds;
   if (result.verdict.kind == oracle::VerdictKind::pass && given == nullptr)
     relate(result, device, kernel, c, inputs, outcome);
   if (result.verdict.kind != oracle::VerdictKind::pass || !compares_schedules(detectors)) return;

@@ -18,6 +18,7 @@ struct Evaluation {
   std::string output_digest;  ///< 16 hex digits over all output bytes; empty when the kernel returned none
   std::uint64_t wave_instructions = 0;  ///< simulator only
   double materialise_seconds = 0, run_seconds = 0, judge_seconds = 0;
+  double reference_seconds = 0;   ///< the part of judge_seconds that oracle::JudgeCost tells apart
   device::Observations observed;  ///< what the chosen detectors saw
   /// Simulator only: which ways the kernels' branches went, by symbol (fuzz/branches.h).
   std::map<std::string, std::string> branches;

@@ -18,7 +18,7 @@
 namespace attest::oracle {
 
 Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
-              const PrecisionProfile& profile) {
+              const PrecisionProfile& profile, JudgeCost* cost) {
   if (!outputs.guard_damage.empty()) {
     Verdict verdict;
     verdict.kind = VerdictKind::fail;
@@ -30,10 +30,10 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     return verdict;
   }
   struct Judges {
-    Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile); }
+    Verdict operator()(const cases::MlaDecode&) const { return judge_mla(c, inputs, outputs, profile, cost); }
     Verdict operator()(const cases::SpecVerify&) const { return judge_spec_verify(c, inputs, outputs); }
     Verdict operator()(const cases::WorkPlan&) const { return judge_work_plan(c, inputs, outputs); }
-    Verdict operator()(const cases::MlaSparse&) const { return judge_mla(c, inputs, outputs, profile); }
+    Verdict operator()(const cases::MlaSparse&) const { return judge_mla(c, inputs, outputs, profile, cost); }
     Verdict operator()(const cases::DenseSwitch&) const {
       return judge_dense_switch(c, inputs, outputs, profile);
     }
@@ -43,7 +43,9 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     Verdict operator()(const cases::MlaPrefill&) const {
       return judge_mla_prefill(c, inputs, outputs, profile);
     }
-    Verdict operator()(const cases::VerifyAttention&) const { return judge_mla(c, inputs, outputs, profile); }
+    Verdict operator()(const cases::VerifyAttention&) const {
+      return judge_mla(c, inputs, outputs, profile, cost);
+    }
     Verdict operator()(const cases::MergeStates&) const {
       return judge_merge_states(c, inputs, outputs, profile);
     }
@@ -55,8 +57,9 @@ Verdict judge(const cases::Case& c, const cases::Inputs& inputs, const cases::Ou
     const cases::Inputs& inputs;
     const cases::Outputs& outputs;
     const PrecisionProfile& profile;
+    JudgeCost* cost;
   };
-  return std::visit(Judges{c, inputs, outputs, profile}, c.problem);
+  return std::visit(Judges{c, inputs, outputs, profile, cost}, c.problem);
 }
 
 }  // namespace attest::oracle

@@ -20,10 +20,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "oracle/mismatch.h"
+#include "reference/simd.h"
 
 namespace attest::oracle {
 namespace {
@@ -37,8 +39,9 @@ struct RowStatistics {
   double zeta = 0, beta = 0, norm = 0;
 };
 
-RowStatistics statistics(std::span<const double> y, const double* o, const double* deviation,
-                         const RoundingGrid& grid, double outward) {
+[[gnu::always_inline]] inline RowStatistics statistics(std::span<const double> y, const double* o,
+                                                       const double* deviation, const RoundingGrid& grid,
+                                                       double outward) {
   // Buffers first, then sums in four lanes: loops that are vectors whatever compiles them, and always the
   // same order.
   constexpr std::size_t lanes = 4;
@@ -90,38 +93,48 @@ inline double element_ratio(double y, double o, double E, const Rules& rules) {
   return excess / E;
 }
 
-void compare_elements(std::span<const double> y, const double* o, const double* E, const Rules& rules,
-                      RowResult& result) {
-  const auto count = static_cast<Index>(y.size());
-  std::array<double, reference::kv_lora_rank> ratio_buffer, zero_buffer;
+/// What the usual row needs: reductions of integers, which are vectors in any order. Not negative and not NaN,
+/// doubles compare like their bits.
+struct RowSums {
+  std::int64_t largest_bits = 0;  ///< of the ratios
+  std::int64_t failing = 0, telling = 0;
+  std::int64_t unusual = 0;  ///< y not finite, overflow possible, or 0/0: the ratios do not say it all
+};
+
+/// By value and restrict: what is written changes nothing that is read, or the loop is no vector.
+[[gnu::always_inline]] inline RowSums ratios(const double* y, const double* o, const double* E,
+                                             std::size_t count, const Rules rules, double* __restrict ratio) {
   const double threshold = rules.grid.overflow_threshold();
-  const auto fill_ratios = [&](const Rules& with) {
-    for (Index d = 0; d < count; ++d) {
-      const auto at = static_cast<std::size_t>(d);
-      ratio_buffer[at] = element_ratio(y[at], o[d], E[d], with);
-    }
-  };
-  if (!rules.exact && rules.rounding == OutputRounding::nearest_even) {
-    Rules usual;  // known to the compiler: the loop has no branches left
-    usual.grid = rules.grid;
-    fill_ratios(usual);
-  } else {
-    fill_ratios(rules);
+  RowSums sums;
+  for (std::size_t d = 0; d < count; ++d) {
+    const double used = element_ratio(y[d], o[d], E[d], rules);
+    ratio[d] = used;
+    const auto bits = std::bit_cast<std::int64_t>(used);
+    sums.largest_bits = bits > sums.largest_bits ? bits : sums.largest_bits;
+    sums.failing += used > 1 ? 1 : 0;
+    sums.telling |= std::abs(o[d]) - rules.grid.step(o[d]) / 2 - E[d] > 0 ? 1 : 0;
+    sums.unusual |= std::abs(y[d]) <= std::numeric_limits<double>::max() ? 0 : 1;
+    sums.unusual |= std::abs(o[d]) + E[d] <= threshold ? 0 : 1;
+    sums.unusual |= used >= 0 ? 0 : 1;
   }
-  for (Index d = 0; d < count; ++d)
-    zero_buffer[static_cast<std::size_t>(d)] = std::abs(o[d]) - rules.grid.step(o[d]) / 2 - E[d];
-  for (Index d = 0; d < count; ++d) {
-    const auto at = static_cast<std::size_t>(d);
-    double ratio = ratio_buffer[at];
-    if (!std::isfinite(y[at]) || std::abs(o[d]) + E[d] > threshold) {
+  return sums;
+}
+
+/// Column by column, with what infinities, overflow and 0/0 mean.
+void sum_up_unusual(std::span<const double> y, const double* o, const double* E, const Rules& rules,
+                    const double* ratios, RowResult& result) {
+  const double threshold = rules.grid.overflow_threshold();
+  for (std::size_t d = 0; d < y.size(); ++d) {
+    double ratio = ratios[d];
+    if (!std::isfinite(y[d]) || std::abs(o[d]) + E[d] > threshold) {
       const bool may = std::abs(o[d]) + E[d] > threshold, must = std::abs(o[d]) - E[d] > threshold;
-      const bool same_sign = std::signbit(y[at]) == std::signbit(o[d]);
-      if (std::isinf(y[at]) && may && same_sign) {
+      const bool same_sign = std::signbit(y[d]) == std::signbit(o[d]);
+      if (std::isinf(y[d]) && may && same_sign) {
         ratio = 0;
-      } else if (!std::isfinite(y[at]) || (must && rules.rounding == OutputRounding::nearest_even)) {
+      } else if (!std::isfinite(y[d]) || (must && rules.rounding == OutputRounding::nearest_even)) {
         ratio = infinity;
       } else if (must) {
-        ratio = std::abs(y[at]) == rules.grid.max_finite && same_sign ? 0 : infinity;
+        ratio = std::abs(y[d]) == rules.grid.max_finite && same_sign ? 0 : infinity;
       }
     }
     if (ratio > 1) ++result.failing_elements;
@@ -129,8 +142,32 @@ void compare_elements(std::span<const double> y, const double* o, const double* 
       result.used = ratio;
       result.column = static_cast<int>(d);
     }
-    if (zero_buffer[at] > 0) result.telling = true;
+    if (std::abs(o[d]) - rules.grid.step(o[d]) / 2 - E[d] > 0) result.telling = true;
   }
+}
+
+void compare_elements(std::span<const double> y, const double* o, const double* E, const Rules& rules,
+                      RowResult& result) {
+  std::array<double, reference::kv_lora_rank> buffer;
+  RowSums sums;
+  const bool nearest = !rules.exact && rules.rounding == OutputRounding::nearest_even;
+  reference::run_for(reference::widest_simd(),
+                     [=, y = y.data(), count = y.size(), rules = rules, ratio = buffer.data(), sums = &sums]()
+                         __attribute__((always_inline)) {
+                           if (nearest) {
+                             Rules usual;  // known to the compiler: the loop has no branches left
+                             usual.grid = rules.grid;
+                             *sums = ratios(y, o, E, count, usual, ratio);
+                           } else {
+                             *sums = ratios(y, o, E, count, rules, ratio);
+                           }
+                         });
+  if (sums.unusual != 0) return sum_up_unusual(y, o, E, rules, buffer.data(), result);
+  result.used = std::bit_cast<double>(sums.largest_bits);
+  result.column =
+      static_cast<int>(std::find(buffer.data(), buffer.data() + y.size(), result.used) - buffer.data());
+  result.failing_elements += static_cast<int>(sums.failing);
+  result.telling = result.telling || sums.telling != 0;
 }
 
 void compare_row_as_a_whole(std::span<const double> y, const double* o, const MlaBound& bound, Index row,
@@ -138,7 +175,10 @@ void compare_row_as_a_whole(std::span<const double> y, const double* o, const Ml
   const bool many = rules.generic && bound.n_eff[row] >= least_n_eff;
   result.residual_limit = many && bound.flushed[row] <= most_flushed ? zeta_generic : zeta_any;
   const auto judge = [&](double outward) {
-    const RowStatistics s = statistics(y, o, &bound.deviation(row, 0), rules.grid, outward);
+    RowStatistics s;
+    reference::run_for(reference::widest_simd(), [&]() __attribute__((always_inline)) {
+      s = statistics(y, o, &bound.deviation(row, 0), rules.grid, outward);
+    });
     result.residual = s.zeta;
     result.scale = s.beta;
     result.scale_limit = many && s.norm > 0 ? bound.scale[row] + 8 / s.norm : infinity;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <optional>
 
@@ -175,7 +176,7 @@ std::string where(const Element& e) {
 }  // namespace
 
 Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases::Outputs& outputs,
-                  const PrecisionProfile& profile) {
+                  const PrecisionProfile& profile, JudgeCost* cost) {
   Verdict verdict;
   std::string why;
   const std::optional<MlaLaunch> launch = open_launch(c, inputs, outputs, profile, why);
@@ -196,8 +197,12 @@ Verdict judge_mla(const cases::Case& c, const cases::Inputs& inputs, const cases
   Stage first_failed = Stage::none;
   for (int b = 0; b < static_cast<int>(launch->problem.groups.size()); ++b) {
     if (launch->problem.groups[static_cast<std::size_t>(b)].q_len == 0) continue;
+    const auto start = std::chrono::steady_clock::now();
     const MlaRequest request = load_request(*launch, b);
     const MlaBound bound = bound_mla(request.for_bound(launch->scales), judged_by);
+    if (cost != nullptr)
+      cost->reference_seconds +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     for (Index r = 0; r < request.rows(); ++r) {
       const Index in_launch = request.first_row + r;
       const double* lse = launch->has_lse() ? &launch->lse[in_launch] : nullptr;

@@ -2,12 +2,10 @@
 //
 // Puts the pieces together: rows from fills.h, places from paging.h, and poison wherever neither reaches.
 #include <algorithm>
-#include <array>
 
 #include "cases/cache_pool.h"
 #include "cases/case.h"
 #include "cases/fills.h"
-#include "cases/narrow.h"
 #include "cases/ops/mla_decode.h"
 #include "cases/paging.h"
 #include "cases/poison.h"
@@ -70,12 +68,10 @@ MlaDecodeInputs materialise(const Case& c, const MlaDecode& p) {
   in.q.resize(static_cast<std::size_t>(in.qo_indptr.back()) * static_cast<std::size_t>(p.heads) *
               q_row_bytes);
   std::byte* out = in.q.data();
-  std::array<float, row_width> values;
   for (std::size_t i = 0; i < p.requests.size(); ++i) {
     for (int position = 0; position < p.requests[i].q_len; ++position) {
       for (int head = 0; head < p.heads; ++head, out += q_row_bytes) {
-        rows.q_row(static_cast<int>(i), position, head, values.data());
-        narrow(p.q_format, values.data(), row_width, out);
+        rows.q_row(static_cast<int>(i), position, head, p.q_format, out);
       }
     }
   }

@@ -12,7 +12,6 @@
 #include "cases/cache_pool.h"
 #include "cases/case.h"
 #include "cases/fills.h"
-#include "cases/narrow.h"
 #include "cases/ops/mla_sparse.h"
 #include "cases/paging.h"
 #include "cases/poison.h"
@@ -125,7 +124,6 @@ MlaSparseInputs materialise(const Case& c, const MlaSparse& p) {
   in.num_slots = (plan.footprint.first_page + plan.footprint.content_pages) * p.page_size;
 
   const std::size_t q_row_bytes = RowMaker::width * element_bytes(p.q_format);
-  std::array<float, RowMaker::width> values;
   ListMaker lists(p, c.seed);
   const Counter garbage(c.seed, Draw::garbage_index, 1, 0);
   std::uint32_t drawn = 0;
@@ -164,9 +162,8 @@ MlaSparseInputs materialise(const Case& c, const MlaSparse& p) {
     const std::int32_t* pages = plan.pages.data() + plan.kv_indptr[i];
     for (int position = 0; position < p.requests[i].q_len; ++position) {
       for (int head = 0; head < p.heads; ++head) {
-        rows.q_row(static_cast<int>(i), position, head, values.data());
         in.q.resize(in.q.size() + q_row_bytes);
-        narrow(p.q_format, values.data(), RowMaker::width, in.q.data() + in.q.size() - q_row_bytes);
+        rows.q_row(static_cast<int>(i), position, head, p.q_format, in.q.data() + in.q.size() - q_row_bytes);
       }
       const std::vector<int> tokens = lists.list(static_cast<int>(i), position);
       in.lengths.push_back(static_cast<std::int32_t>(tokens.size()));

@@ -5,6 +5,7 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,21 @@ TEST_CASE("The table holds the quantiles of N(0,1)") {
     const double probability = std::erf(std::abs(double{x}) / std::sqrt(2.0));
     REQUIRE(std::abs(probability - ((h % 32768) + 0.5) / 32768) < 1e-7);
   }
+}
+
+TEST_CASE("narrow_normals equals narrow after normals, for every half") {
+  std::vector<std::uint16_t> halves(65536);
+  std::iota(halves.begin(), halves.end(), std::uint16_t{0});
+  std::vector<float> values(halves.size());
+  normals(halves.data(), 65536, values.data());
+  for (const Format format : {Format::bf16, Format::fp8_e4m3fnuz}) {
+    const std::size_t element = format == Format::bf16 ? 2 : 1;
+    std::vector<std::byte> one_by_one(halves.size() * element), together(halves.size() * element);
+    narrow(format, values.data(), 65536, one_by_one.data());
+    narrow_normals(format, halves.data(), 65536, together.data());
+    CHECK(together == one_by_one);
+  }
+  CHECK_THROWS_AS(narrow_normals(Format::f32, nullptr, 0, nullptr), std::invalid_argument);
 }
 
 TEST_CASE("narrow equals the reference's encoder, saturating, on every rounding boundary") {
