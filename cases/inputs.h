@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,12 @@ Inputs materialise(const Case& c);
 /// `tensor` keeps random poisons (large, stale) of different buffers apart. e8m0 takes |value|.
 std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
                                     std::string_view tensor);
+
+/// Some of the same bytes, for a tensor too large to hold it a second time.
+/// @param first element of the tensor that `out` begins with, a multiple of poison_block
+void poison_part(const Case& c, Poison poison, Format format, std::size_t first, std::string_view tensor,
+                 std::span<std::byte> out);
+constexpr std::size_t poison_block = 512;
 
 /// The same for `count` int32, of which a list of indices or offsets is made. nan: 2147480000, an id that
 /// nothing has; inf: the least int32; large: any int32; stale: small non-negative numbers, plausible

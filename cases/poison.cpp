@@ -93,39 +93,42 @@ void fill_pattern(std::span<std::byte> bytes, std::uint32_t pattern, std::size_t
   for (std::size_t i = 0; i < bytes.size(); i += element) std::memcpy(bytes.data() + i, code.data(), element);
 }
 
-std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
-                                    std::string_view tensor) {
+void poison_part(const Case& c, Poison poison, Format format, std::size_t first, std::string_view tensor,
+                 std::span<std::byte> out) {
   const std::size_t element = element_bytes(format);
-  std::vector<std::byte> bytes(count * element);
-  if (const auto pattern = poison_pattern(poison, format)) {
-    fill_pattern(bytes, *pattern, element);
-    return bytes;
-  }
-  constexpr std::size_t chunk = 512;
-  std::array<std::uint16_t, chunk> halves;
-  std::array<float, chunk> values;
-  for (std::size_t at = 0; at < count; at += chunk) {
-    Counter(c.seed, Draw::result_memory, hash_name(tensor), static_cast<std::uint32_t>(at / chunk))
-        .halves(0, chunk, halves.data());
-    normals(halves.data(), chunk, values.data());
-    const std::size_t now = std::min(chunk, count - at);
+  if (const auto pattern = poison_pattern(poison, format)) return fill_pattern(out, *pattern, element);
+  const std::size_t count = out.size() / element;
+  std::array<std::uint16_t, poison_block> halves;
+  std::array<float, poison_block> values;
+  for (std::size_t at = 0; at < count; at += poison_block) {
+    Counter(c.seed, Draw::result_memory, hash_name(tensor),
+            static_cast<std::uint32_t>((first + at) / poison_block))
+        .halves(0, poison_block, halves.data());
+    normals(halves.data(), poison_block, values.data());
     if (poison == Poison::large)
       for (float& value : values) value *= 32.0F;
-    std::byte* out = bytes.data() + at * element;
+    const std::size_t now = std::min(poison_block, count - at);
+    std::byte* to = out.data() + at * element;
     if (format == Format::f32) {
-      std::memcpy(out, values.data(), now * sizeof(float));
+      std::memcpy(to, values.data(), now * sizeof(float));
     } else if (format == Format::bf16 || format == Format::fp8_e4m3fnuz) {
-      narrow(format, values.data(), static_cast<int>(now), out);
+      narrow(format, values.data(), static_cast<int>(now), to);
     } else {
       for (std::size_t i = 0; i < now; ++i) {
         const double value{values[i]};
         const std::uint32_t code =
             reference::encode(reference_format(format), format == Format::e8m0 ? std::abs(value) : value,
                               reference::Overflow::saturate);
-        std::memcpy(out + i * element, &code, element);
+        std::memcpy(to + i * element, &code, element);
       }
     }
   }
+}
+
+std::vector<std::byte> poison_bytes(const Case& c, Poison poison, Format format, std::size_t count,
+                                    std::string_view tensor) {
+  std::vector<std::byte> bytes(count * element_bytes(format));
+  poison_part(c, poison, format, 0, tensor, bytes);
   return bytes;
 }
 

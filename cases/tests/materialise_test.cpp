@@ -578,6 +578,24 @@ TEST_CASE("Result poison per format") {
         poison_bytes(c, Poison::stale, Format::f32, 100, "out"));
 }
 
+TEST_CASE("Parts of a poisoned tensor are parts of the whole") {
+  Case c;
+  c.seed = 7;
+  for (const Poison poison : {Poison::nan, Poison::inf, Poison::large, Poison::stale, Poison::zero}) {
+    for (const Format format : {Format::f32, Format::bf16, Format::f16}) {
+      const std::size_t element = format == Format::f32 ? 4 : 2, count = 3 * poison_block + 100;
+      const Bytes whole = poison_bytes(c, poison, format, count, "out");
+      Bytes parts(whole.size());
+      for (std::size_t first = 0; first < count; first += 2 * poison_block)
+        poison_part(
+            c, poison, format, first, "out",
+            std::span(parts).subspan(first * element, std::min(2 * poison_block, count - first) * element));
+      CAPTURE(name(poison), name(format));
+      CHECK(parts == whole);
+    }
+  }
+}
+
 TEST_CASE("exact: the mean over what each query sees is a small integer, whatever its length") {
   rc::prop("representable", [] {
     CaseBounds bounds = small_bounds();

@@ -72,6 +72,14 @@ void DeviceBuffer::upload(std::span<const std::byte> bytes) {
   device_.copy_to_device(data(), bytes, name_);
 }
 
+void DeviceBuffer::upload(std::uint64_t offset, std::span<const std::byte> bytes) {
+  if (offset > size_ || bytes.size() > size_ - offset) {
+    throw std::invalid_argument(
+        fmt::format("{}: {} bytes at {} of a buffer of {}", name_, bytes.size(), offset, size_));
+  }
+  device_.copy_to_device(data() + offset, bytes, name_);
+}
+
 void DeviceBuffer::upload(const cases::SparseBytes& bytes) {
   if (bytes.size != size_) {
     throw std::invalid_argument(fmt::format("{}: {} bytes for a buffer of {}", name_, bytes.size, size_));

@@ -42,6 +42,8 @@ class DeviceBuffer {
 
   /// Whole contents, `bytes.size() == size()`.
   void upload(std::span<const std::byte> bytes);
+  /// Bytes [offset, offset + bytes.size()), which lie inside.
+  void upload(std::uint64_t offset, std::span<const std::byte> bytes);
   /// The extents only; the rest stays as it is.
   void upload(const cases::SparseBytes& bytes);
   [[nodiscard]] std::vector<std::byte> download() const;

@@ -3,6 +3,7 @@
 // The buffers of one run, so that all of them can be looked over afterwards.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <list>
 #include <span>
@@ -40,8 +41,21 @@ class BufferSet {
   DeviceBuffer& add_unwritten(std::string name, std::span<const std::byte> contents,
                               cases::Format format = cases::Format::f32) {
     DeviceBuffer& buffer = add(std::move(name), contents, format);
-    if (const auto mark = device_.api().sim_mark_unwritten; mark != nullptr)
-      mark(buffer.data(), buffer.size());
+    mark_unwritten(buffer);
+    return buffer;
+  }
+  /// The same for contents that are large and are made a part at a time: `fill(offset, bytes)` for offsets that
+  /// are multiples of 256 KiB, which stay in the cache between fill and copy.
+  template <typename Fill>
+  DeviceBuffer& add_unwritten(std::string name, std::uint64_t size, cases::Format format, const Fill& fill) {
+    DeviceBuffer& buffer = add(std::move(name), size, format);
+    std::vector<std::byte> part(std::min<std::uint64_t>(size, part_bytes));
+    for (std::uint64_t at = 0; at < size; at += part_bytes) {
+      const auto now = std::span(part).first(std::min<std::uint64_t>(part_bytes, size - at));
+      fill(at, now);
+      buffer.upload(at, now);
+    }
+    mark_unwritten(buffer);
     return buffer;
   }
 
@@ -54,6 +68,13 @@ class BufferSet {
   }
 
  private:
+  static constexpr std::uint64_t part_bytes = 256 << 10;
+
+  void mark_unwritten(DeviceBuffer& buffer) {
+    if (const auto mark = device_.api().sim_mark_unwritten; mark != nullptr)
+      mark(buffer.data(), buffer.size());
+  }
+
   HipDevice& device_;
   std::uint64_t guard_bytes_;
   std::list<DeviceBuffer> buffers_;

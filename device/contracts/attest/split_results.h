@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <span>
 
 #include "cases/inputs.h"
 #include "device/contracts/attest/attest_kernel.h"
@@ -28,16 +28,11 @@ class SplitResults {
       : rows_(static_cast<std::int32_t>(rows)),
         num_splits_(num_splits),
         return_lse_(return_lse),
-        out_(buffers.add_unwritten(
-            "out", filled(c, c.memory.output, cases::Format::bf16, rows * contract::kv_lora_rank, "out"),
-            cases::Format::bf16)),
-        lse_(buffers.add_unwritten(
-            "lse", filled(c, c.memory.output, cases::Format::f32, return_lse ? rows : 0, "lse"))),
-        partial_out_(
-            buffers.add_unwritten("partial_out", filled(c, c.memory.scratch, cases::Format::f32,
-                                                        partials() * contract::kv_lora_rank, "partial_out"))),
-        partial_lse_(buffers.add_unwritten(
-            "partial_lse", filled(c, c.memory.scratch, cases::Format::f32, partials(), "partial_lse"))) {}
+        out_(add(buffers, c, "out", c.memory.output, cases::Format::bf16, rows * contract::kv_lora_rank)),
+        lse_(add(buffers, c, "lse", c.memory.output, cases::Format::f32, return_lse ? rows : 0)),
+        partial_out_(add(buffers, c, "partial_out", c.memory.scratch, cases::Format::f32,
+                         partials() * contract::kv_lora_rank)),
+        partial_lse_(add(buffers, c, "partial_lse", c.memory.scratch, cases::Format::f32, partials())) {}
 
   [[nodiscard]] bool split() const { return num_splits_ > 1; }
 
@@ -70,9 +65,14 @@ class SplitResults {
   [[nodiscard]] std::uint64_t partials() const {
     return split() ? static_cast<std::uint64_t>(rows_) * static_cast<std::uint64_t>(num_splits_) : 0;
   }
-  static std::vector<std::byte> filled(const cases::Case& c, cases::Poison poison, cases::Format format,
-                                       std::uint64_t count, std::string_view tensor) {
-    return cases::poison_bytes(c, poison, format, count, tensor);
+  /// The partials of many splits are the largest buffer of a launch.
+  static const hip::DeviceBuffer& add(hip::BufferSet& buffers, const cases::Case& c, const char* name,
+                                      cases::Poison poison, cases::Format format, std::uint64_t count) {
+    const std::uint64_t element = format == cases::Format::f32 ? 4 : 2;
+    return buffers.add_unwritten(name, count * element, format,
+                                 [&](std::uint64_t offset, std::span<std::byte> bytes) {
+                                   cases::poison_part(c, poison, format, offset / element, name, bytes);
+                                 });
   }
 
   std::int32_t rows_;
