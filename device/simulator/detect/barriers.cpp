@@ -115,7 +115,9 @@ class Launch final : public LaunchObserver {
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
     const Op op = launch_.view.program.code()[index].instruction.op;
-    return {.before = op == Op::s_barrier || info(op).has(op_flag::ends), .after = false, .access = false};
+    return {.before = op == Op::s_barrier || info(op).has(op_flag::ends) ? When::always : When::never,
+            .after = false,
+            .access = false};
   }
 
  private:

@@ -12,7 +12,9 @@
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
+#include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/hazard_at.h"
+#include "device/simulator/detect/spare.h"
 #include "device/simulator/detect/taint_memory.h"
 #include "device/simulator/detect/taint_scalar.h"
 #include "device/simulator/detect/taint_vector.h"
@@ -60,22 +62,52 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   return plan;
 }
 
+/// What is known of a program.
+struct Plans {
+  Plans(const LaunchContext& launch, Colours colours) {
+    const Program& program = launch.view.program;
+    by_instruction.reserve(program.size());
+    for (std::uint32_t k = 0; k < program.size(); ++k) {
+      const Instruction& instruction = program.code()[k].instruction;
+      const Effects& effects = launch.analysis.effects[k];
+      by_instruction.push_back(plan_for(instruction, effects, launch.analysis.access[k], colours));
+      if (colours.inexact) inflows.push_back(inflow_of(instruction, effects));
+    }
+  }
+  std::vector<Plan> by_instruction;
+  std::vector<std::optional<Inflow>> inflows;  ///< with colours.inexact, by instruction as well
+};
+
 /// What the workgroups of a launch share.
 struct Shared {
   const LaunchContext& launch;
   Colours colours;
-  std::vector<Plan> plans;
-  std::vector<std::optional<Inflow>> inflows;  ///< with colours.inexact, by instruction as well
+  const std::vector<Plan>& plans;
+  const std::vector<std::optional<Inflow>>& inflows;
+  std::optional<WaveTaint> at_entry = {};
+  Spare<std::vector<WaveTaint>> spare_waves = {};
+  Spare<MemoryTaint> spare_memory = {};
 };
 
 class Flow final : public Observer {
  public:
   Flow(Shared& shared, Workgroup& group)
-      : shared_(shared),
-        memory_(shared.launch.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes) {
-    waves_.reserve(group.wave_count);
-    for (std::uint32_t n = 0; n < group.wave_count; ++n)
-      waves_.emplace_back(group.waves[n].vgpr_count, shared.launch.view.defined_sgprs);
+      : shared_(shared), waves_(shared.spare_waves.take()), memory_(shared.spare_memory.take()) {
+    memory_.start(shared.launch.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes);
+    if (!shared.at_entry)
+      shared.at_entry.emplace(group.waves[0].vgpr_count, shared.launch.view.defined_sgprs);
+    waves_.assign(group.wave_count, *shared.at_entry);
+  }
+  ~Flow() override {
+    shared_.spare_waves.give(std::move(waves_));
+    shared_.spare_memory.give(std::move(memory_));
+  }
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  void share(std::span<Gate> gates) override {
+    gates_ = gates;
+    for (std::size_t n = 0; n < waves_.size(); ++n) leave_word(gates_[n], waves_[n]);
   }
 
   bool before(const Step& step) override {
@@ -103,10 +135,16 @@ class Flow final : public Observer {
                                : BitTaint());
         break;
     }
+    leave_word(gates_[step.wave.id_in_group], taint);
     return true;
   }
 
  private:
+  static void leave_word(Gate& gate, const WaveTaint& taint) {
+    gate.tainted_rows = taint.row_signature();
+    gate.tainted_scalars = taint.scalar_signature();
+  }
+
   /// A load that brought never-written data.
   struct Source {
     u64 number = 0;
@@ -377,28 +415,39 @@ class Flow final : public Observer {
   MemoryTaint memory_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, Source> sources_;  ///< by wave and instruction
   std::vector<BitTaint> scalars_;
+  std::span<Gate> gates_;
 };
 
 class Launch final : public LaunchObserver {
  public:
-  Launch(const LaunchContext& launch, Colours colours) : shared_{launch, colours, {}, {}} {
-    const Program& program = launch.view.program;
-    shared_.plans.reserve(program.size());
-    for (std::uint32_t k = 0; k < program.size(); ++k) {
-      const Instruction& instruction = program.code()[k].instruction;
-      const Effects& effects = launch.analysis.effects[k];
-      shared_.plans.push_back(plan_for(instruction, effects, launch.analysis.access[k], colours));
-      if (colours.inexact) shared_.inflows.push_back(inflow_of(instruction, effects));
-    }
-  }
+  Launch(const LaunchContext& launch, Colours colours) : Launch(launch, colours, plans(launch, colours)) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
     return std::make_unique<Flow>(shared_, group);
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
-    return {.before = shared_.plans[index].kind != Kind::nothing, .after = false};
+    return {.before = when(shared_.plans[index]), .after = false};
   }
 
  private:
+  Launch(const LaunchContext& launch, Colours colours, const Plans& plans)
+      : shared_{launch, colours, plans.by_instruction, plans.inflows} {}
+
+  static const Plans& plans(const LaunchContext& launch, Colours colours) {
+    const std::uint64_t key = (colours.undefined ? 1 : 0) | (colours.inexact ? 2 : 0);
+    return launch.analysis.derived<Plans>(key, [&] { return Plans(launch, colours); });
+  }
+  static When when(const Plan& plan) {
+    switch (plan.kind) {
+      case Kind::nothing:
+        return When::never;
+      case Kind::memory:
+      case Kind::clock:
+        return When::always;
+      default:
+        return plan.approximate ? When::always : When::touching;
+    }
+  }
+
   Shared shared_;
 };
 

@@ -56,6 +56,7 @@ class DetectorSet {
 
   [[nodiscard]] constexpr bool has(Detector d) const { return (bits_ >> static_cast<unsigned>(d) & 1) != 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr std::uint32_t bits() const { return bits_; }
   constexpr void add(Detector d) { bits_ |= std::uint32_t{1} << static_cast<unsigned>(d); }
   constexpr void remove(Detector d) { bits_ &= ~(std::uint32_t{1} << static_cast<unsigned>(d)); }
   /// What parse() reads back: "all", "none", or the names in order.

@@ -95,6 +95,15 @@ struct Page {
     for (std::size_t n = 0; n < listed; ++n)
       note(ranges[n].by, ranges[n].first, std::size_t{ranges[n].first} + ranges[n].count);
   }
+  void read(const Reader& by, std::size_t first, std::size_t behind) {
+    if (!has_readers) return list(by, first, behind - first);
+    if (behind - first != 1 || !knows(dwords->readers[first], by)) note(by, first, behind);
+  }
+  /// Whether note_reader(r, by) would leave r as it is.
+  static bool knows(const Reader& r, const Reader& by) {
+    if (r.group == several) return true;
+    return r.group == by.group && r.epoch == by.epoch && ((r.who ^ by.who) >> 24 == 0 || r.who >> 24 == 0xff);
+  }
   /// Dwords [first, behind) are read.
   void note(const Reader& by, std::size_t first, std::size_t behind) {
     dwords->readers.change(first, behind, [&by](Reader r) {
@@ -223,7 +232,7 @@ class Launch final : public LaunchObserver {
     const AccessShape& shape = context.analysis.access[index];
     const bool global =
         shape.touches_memory() && (shape.space == Space::global || shape.space == Space::flat);
-    return {.before = global, .after = global && shape.kind != AccessKind::load};
+    return {.before = global ? When::always : When::never, .after = global && shape.kind != AccessKind::load};
   }
   void end() override {
     for (auto& [pair, hazard] : harmless) context.findings.report.add(std::move(hazard));
@@ -366,16 +375,18 @@ class Group final : public Observer {
     for (std::uint64_t n = 0; n < run.pages; ++n)
       if (run.page[n] != nullptr && run.page[n]->has_writers) return false;
     const Reader by{me_, pack(step.wave.id_in_group, step.index), epoch_};
+    if (run.pages == 1) {
+      if (run.page[0] != nullptr)
+        run.page[0]->read(by, start % page_bytes / 4, (end - 1) % page_bytes / 4 + 1);
+      return true;
+    }
     for (std::uint64_t n = first_page; n < first_page + run.pages; ++n) {
       Page* page = run.page[n - first_page];
       if (page == nullptr) continue;
       const std::uint64_t base = n * page_bytes;
       const std::size_t first = (std::max(start, base) - base) / 4,
                         behind = (std::min(end, base + page_bytes) - base + 3) / 4;
-      if (page->has_readers)
-        page->note(by, first, behind);
-      else
-        page->list(by, first, behind - first);
+      page->read(by, first, behind);
     }
     return true;
   }

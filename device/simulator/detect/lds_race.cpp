@@ -115,8 +115,9 @@ class Launch final : public LaunchObserver {
     const Effects& e = context.analysis.effects[index];
     const AccessShape& shape = context.analysis.access[index];
     const bool to_lds = shape.touches_memory() && (shape.space == Space::lds || shape.space == Space::flat);
-    return {.before = e.vmcnt || e.lgkmcnt != 0 ||
-                      context.view.program.code()[index].instruction.op == Op::s_waitcnt,
+    const bool counted =
+        e.vmcnt || e.lgkmcnt != 0 || context.view.program.code()[index].instruction.op == Op::s_waitcnt;
+    return {.before = counted ? When::always : When::never,
             .after = to_lds && shape.kind != AccessKind::load,
             .access = to_lds || shape.lds_dma};
   }
@@ -279,6 +280,9 @@ class Group final : public Observer {
   }
 
   void touch_lanes(const Step& step, const Access& access, Use& use, unsigned part, std::uint64_t mask) {
+    use.bytes = 0xf;
+    const Stamp whole = stamp(step, use);
+    const bool quiet = arrivals_ == 0 && shadow_.unwaited_epoch != shadow_.epoch;
     for (std::uint64_t m = mask; m != 0; m &= m - 1) {
       use.lane = std::countr_zero(m);
       const std::uint64_t address = access.address[part][use.lane];
@@ -286,6 +290,13 @@ class Group final : public Observer {
         use.bytes = 0xf;
         for (std::uint32_t k = 0; k < access.bytes; k += 4) {
           use.address = static_cast<std::uint32_t>(address) + k;
+          if (quiet) {
+            Cell& c = cell(use.address / 4);
+            if (!clash(c, whole, use)) {
+              leave(c, whole, use);
+              continue;
+            }
+          }
           touch(step, use);
         }
         continue;
@@ -334,7 +345,17 @@ class Group final : public Observer {
       race(step, use, c.read, /*with_write=*/false);
     if (shadow_.unwaited_epoch == shadow_.epoch) [[unlikely]]
       behind_barrier(step, use);
+    leave(c, now, use);
+  }
 
+  /// Whether `now` races with one of what the dword remembers.
+  static bool clash(const Cell& c, const Stamp& now, const Use& use) {
+    return (clashes(c.write.by ^ now.by) && (c.write.bytes & use.bytes) != 0 &&
+            !(use.atomic && c.write.atomic)) ||
+           (use.write && clashes(c.read.by ^ now.by) && (c.read.bytes & use.bytes) != 0);
+  }
+  /// Remembers it.
+  static void leave(Cell& c, const Stamp& now, const Use& use) {
     if (use.write) {
       const std::uint32_t before = c.write.by == now.by ? c.write.bytes : 0;
       c.write = now;

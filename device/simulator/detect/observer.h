@@ -73,6 +73,7 @@ namespace detect {
 
 struct Access;
 struct Effects;
+struct Gate;
 
 /// One instruction of one wave, as detectors see it.
 struct Step {
@@ -89,6 +90,8 @@ struct Step {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// Where to leave word for instructions of the kinds When::touching and the like, [wave]. They stay.
+  virtual void share(std::span<Gate> /*gates*/) {}
   /// As in WorkgroupWatch. When one observer takes an instruction over, the others' before() has been or will
   /// be called all the same: to them it is executed now.
   virtual bool before(const Step&) { return true; }
@@ -100,9 +103,20 @@ class Observer {
   virtual void leave(std::span<const std::uint32_t> /*executed*/) {}
 };
 
-/// What an observer wants to be told about one instruction of the program.
+/// Whether an observer is told of an instruction before it is executed.
+enum class When : std::uint8_t {
+  always,
+  never,
+  touching,       ///< if it reads or writes a register that the wave's Gate says to be pending or tainted
+  while_near,     ///< if the wave has not passed Gate::near_until
+  while_results,  ///< if the wave has not passed Gate::results_until
+};
+
+/// What an observer wants to be told about one instruction of the program. Instructions whose registers are
+/// not those that they name are told always, unless never.
 struct Interest {
-  bool before = true, after = true;
+  When before = When::always;
+  bool after = true;
   bool access = true;  ///< whether Step::access is looked at; else it may be nullptr for memory instructions
 };
 

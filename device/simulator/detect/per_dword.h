@@ -29,6 +29,8 @@ class PerDword {
   void change(std::size_t first, std::size_t behind, Change&& change_one) {
     std::size_t from = most, to = 0;  // what was done for the dword before serves again
     for (std::size_t k = first; k < behind; ++k) {
+      if (from == to && from != most) k = skip(k, behind, from);
+      if (k == behind) break;
       if (index_[k] != from) {
         const std::size_t now = index_[k];
         const T value = change_one(palette_[now]);
@@ -47,6 +49,16 @@ class PerDword {
   static constexpr std::size_t most = 4 * dwords;  ///< so there is room after compact()
   static_assert(most <= 0xffff);
 
+  /// The first of [k, behind) whose index is not `same`, or a little before it.
+  [[nodiscard]] std::size_t skip(std::size_t k, std::size_t behind, std::size_t same) const {
+    constexpr std::size_t together = 16;
+    for (; k + together <= behind; k += together) {
+      unsigned different = 0;
+      for (std::size_t n = 0; n < together; ++n) different |= index_[k + n] ^ static_cast<unsigned>(same);
+      if (different != 0) break;
+    }
+    return k;
+  }
   /// @param kept an index in use that may change meanwhile
   std::size_t number_of(const T& value, std::size_t& kept) {
     const std::size_t looked_at = palette_.size() < 8 ? 0 : palette_.size() - 8;

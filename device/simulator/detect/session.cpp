@@ -9,6 +9,7 @@
 #include "device/simulator/detect/barriers.h"
 #include "device/simulator/detect/clipped.h"
 #include "device/simulator/detect/dataflow.h"
+#include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/global_race.h"
 #include "device/simulator/detect/late_delivery.h"
 #include "device/simulator/detect/lds_race.h"
@@ -19,11 +20,13 @@
 namespace attest::device::sim::detect {
 namespace {
 
-/// What is done about one instruction: bit n concerns observer n.
+/// Which observers are told of one instruction: bit n stands for observer n.
 struct Route {
-  std::uint16_t before = 0, after = 0;
+  std::uint16_t always = 0, touching = 0, while_results = 0, while_near = 0;  ///< before it is executed
+  std::uint16_t after = 0;
   bool locate = false;
-  bool relative = false;  ///< its registers may depend on M0
+  bool relative = false;                ///< its registers may depend on M0
+  std::uint64_t rows = 0, scalars = 0;  ///< that it reads or writes, as gate.h tells registers
 };
 
 }  // namespace
@@ -37,12 +40,23 @@ struct Session::Routes {
       bool access = false;
       for (std::size_t n = 0; n < observers.size(); ++n) {
         const Interest interest = observers[n]->interest(k);
-        if (interest.before) route.before = static_cast<std::uint16_t>(route.before | 1u << n);
-        if (interest.after) route.after = static_cast<std::uint16_t>(route.after | 1u << n);
-        access = access || ((interest.before || interest.after) && interest.access);
+        const auto bit = static_cast<std::uint16_t>(1u << n);
+        if (interest.before == When::always) route.always = static_cast<std::uint16_t>(route.always | bit);
+        if (interest.before == When::touching)
+          route.touching = static_cast<std::uint16_t>(route.touching | bit);
+        if (interest.before == When::while_results)
+          route.while_results = static_cast<std::uint16_t>(route.while_results | bit);
+        if (interest.before == When::while_near)
+          route.while_near = static_cast<std::uint16_t>(route.while_near | bit);
+        if (interest.after) route.after = static_cast<std::uint16_t>(route.after | bit);
+        access = access || ((interest.before != When::never || interest.after) && interest.access);
       }
+      const Effects& e = analysis.effects[k];
       route.locate = access && analysis.access[k].touches_memory();
-      route.relative = analysis.effects[k].relative || analysis.effects[k].unit == Unit::valu;
+      route.relative = e.relative || e.unit == Unit::valu;
+      route.rows = row_signature(e.vector_reads) | row_signature(e.vector_writes);
+      route.scalars = scalar_signature(e.scalar_reads) | scalar_signature(e.scalar_writes) |
+                      (e.exec_masked ? scalar_bit(operand::exec) : 0);
     }
   }
   std::vector<Route> list;  ///< [program.size()]
@@ -53,40 +67,47 @@ namespace {
 /// Fans one workgroup out to the observers, with what they share.
 class Fan final : public WorkgroupWatch {
  public:
-  Fan(const LaunchContext& launch, const Route* routes, std::uint32_t waves,
+  using Trips = std::vector<std::uint32_t>;
+  Fan(const LaunchContext& launch, const Route* routes, Spare<Trips>& spare, std::uint32_t waves,
       std::vector<std::unique_ptr<Observer>> observers)
       : code_(launch.view.program.code()),
         routes_(routes),
         access_(launch.analysis.access.data()),
         effects_(launch.analysis.effects.data()),
         size_(launch.view.program.size()),
-        trips_(std::size_t{waves} * launch.view.program.size()),
-        observers_(std::move(observers)) {}
+        spare_(spare),
+        trips_(spare.take()),
+        gates_(waves),
+        observers_(std::move(observers)) {
+    trips_.assign(std::size_t{waves} * size_, 0);
+    for (const auto& observer : observers_) observer->share(gates_);
+  }
   ~Fan() override {
     for (const auto& observer : observers_) observer->leave(trips_);
+    spare_.give(std::move(trips_));
   }
   Fan(const Fan&) = delete;
   Fan& operator=(const Fan&) = delete;
 
   bool before(Wave& wave, std::uint32_t index, std::uint64_t number) override {
-    const Instruction& instruction = code_[index].instruction;
-    const Route route = routes_[index];
-    if (route.locate) locate(wave, instruction, access_[index], located_);
-    now_ = &effects_[index];
-    if (route.relative && depends_on_m0(*now_, wave.mode)) [[unlikely]] {
-      shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
-      now_ = &shifted_;
-    }
+    const Route& route = routes_[index];
     const std::uint32_t trip = trips_[std::size_t{wave.id_in_group} * size_ + index]++;
-    const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
-    bool execute = true;
-    for (unsigned m = route.before; m != 0; m &= m - 1)
-      execute = observers_[static_cast<unsigned>(std::countr_zero(m))]->before(step) && execute;
-    return execute;
+    const Gate& gate = gates_[wave.id_in_group];
+    unsigned told = route.always;
+    if (((route.rows & (gate.pending_rows | gate.tainted_rows)) |
+         (route.scalars & (gate.pending_scalars | gate.tainted_scalars))) != 0)
+      told |= route.touching;
+    if (number < gate.near_until) {
+      told |= route.while_near;
+      if (number < gate.results_until) told |= route.while_results;
+    }
+    const bool relative = route.relative && depends_on_m0(effects_[index], wave.mode);
+    if (told == 0 && route.after == 0 && !relative) return true;
+    return tell(route, wave, index, number, trip, told, relative);
   }
 
   void after(Wave& wave, std::uint32_t index, std::uint64_t number) override {
-    const Route route = routes_[index];
+    const Route& route = routes_[index];
     if (route.after == 0) return;
     const Step step{wave,
                     index,
@@ -107,12 +128,31 @@ class Fan final : public WorkgroupWatch {
   }
 
  private:
+  [[gnu::noinline]] bool tell(const Route& route, Wave& wave, std::uint32_t index, std::uint64_t number,
+                              std::uint32_t trip, unsigned told, bool relative) {
+    const Instruction& instruction = code_[index].instruction;
+    if (route.locate) locate(wave, instruction, access_[index], located_);
+    now_ = &effects_[index];
+    if (relative) [[unlikely]] {
+      shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
+      now_ = &shifted_;
+      told |= route.touching | unsigned{route.while_near} | route.while_results;
+    }
+    const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
+    bool execute = true;
+    for (unsigned m = told; m != 0; m &= m - 1)
+      execute = observers_[static_cast<unsigned>(std::countr_zero(m))]->before(step) && execute;
+    return execute;
+  }
+
   const Bound* code_;
   const Route* routes_;
   const AccessShape* access_;
   const Effects* effects_;
   std::uint32_t size_;
-  std::vector<std::uint32_t> trips_;  ///< [wave][instruction]
+  Spare<Trips>& spare_;
+  Trips trips_;              ///< [wave][instruction]
+  std::vector<Gate> gates_;  ///< [wave]
   std::vector<std::unique_ptr<Observer>> observers_;
   Access located_{};
   Effects shifted_;
@@ -173,20 +213,22 @@ void Session::begin(const LaunchView& view) {
   if (chosen_.has(Detector::clipped)) observers_.push_back(count_clipped(*launch_));
   // Last, so that the others see what each instruction brings before it is held back.
   if (delivery_ != Delivery::immediate) observers_.push_back(deliver_late(delivery_));
-  routes_ = std::make_unique<Routes>(*launch_, observers_);
+  const std::uint64_t key = chosen_.bits() | std::uint64_t{static_cast<unsigned>(delivery_)} << 32;
+  routes_ = &launch_->analysis.derived<Routes>(key, [this] { return Routes(*launch_, observers_); });
 }
 
 std::unique_ptr<WorkgroupWatch> Session::watch(Workgroup& group, std::uint64_t linear_id) {
   std::vector<std::unique_ptr<Observer>> observers;
   observers.reserve(observers_.size());
   for (const auto& launch : observers_) observers.push_back(launch->observe(group, linear_id));
-  return std::make_unique<Fan>(*launch_, routes_->list.data(), group.wave_count, std::move(observers));
+  return std::make_unique<Fan>(*launch_, routes_->list.data(), trips_, group.wave_count,
+                               std::move(observers));
 }
 
 void Session::end() {
   for (const auto& observer : observers_) observer->end();
   observers_.clear();
-  routes_.reset();
+  routes_ = nullptr;
   launch_.reset();
 }
 

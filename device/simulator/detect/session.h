@@ -16,6 +16,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <typeindex>
+#include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "device/simulator/core/program.h"
@@ -26,6 +29,7 @@
 #include "device/simulator/detect/outstanding.h"
 #include "device/simulator/detect/report.h"
 #include "device/simulator/detect/schedule.h"
+#include "device/simulator/detect/spare.h"
 
 namespace attest::device::sim::detect {
 
@@ -35,6 +39,18 @@ struct Analysis {
   std::vector<AccessShape> access;  ///< [program.size()]
   std::vector<Effects> effects;     ///< [program.size()], without GPR indexing
   std::vector<Pending> pending;     ///< [program.size()], of those that raise a counter
+
+  /// What a detector works out about the program besides, once for all launches: make() at the first call.
+  /// One T may have several, by `key`.
+  template <typename T, typename Make>
+  const T& derived(std::uint64_t key, Make&& make) const {
+    std::shared_ptr<const void>& kept = derived_[{std::type_index(typeid(T)), key}];
+    if (kept == nullptr) kept = std::make_shared<const T>(make());
+    return *static_cast<const T*>(kept.get());
+  }
+
+ private:
+  mutable std::map<std::pair<std::type_index, std::uint64_t>, std::shared_ptr<const void>> derived_;
 };
 
 /// Accesses that buffer descriptors kept out, wholly or in part: per lane.
@@ -92,7 +108,8 @@ class Session final : public LaunchWatch {
   std::shared_ptr<GlobalPages> global_pages_;
   std::optional<LaunchContext> launch_;
   std::vector<std::unique_ptr<LaunchObserver>> observers_;
-  std::unique_ptr<const Routes> routes_;  ///< which of them hear of which instruction
+  Spare<std::vector<std::uint32_t>> trips_;
+  const Routes* routes_ = nullptr;  ///< which of them hear of which instruction
 };
 
 }  // namespace attest::device::sim::detect

@@ -35,6 +35,7 @@ void WaveTaint::set_scalar32(std::uint32_t code, BitTaint taint) {
   } else {
     dirty_scalars_[code / 64] |= bit;
   }
+  update_scalar_signature(scalar_signature_, dirty_scalars_, code);
 }
 
 void WaveTaint::set_scalar64(std::uint32_t code, const BitTaint& taint) {

@@ -19,6 +19,7 @@
 
 #include "device/simulator/core/wave.h"
 #include "device/simulator/detect/effects.h"
+#include "device/simulator/detect/gate.h"
 
 namespace attest::device::sim::detect {
 
@@ -90,6 +91,7 @@ class WaveTaint {
     std::uint64_t& dirty = dirty_rows_[number / 64];
     std::uint64_t& undefined = undefined_rows_[number / 64];
     dirty = taint.clean() ? dirty & ~bit : dirty | bit;
+    update_row_signature(row_signature_, dirty_rows_, number);
     undefined = taint.undefined_lanes() == 0 ? undefined & ~bit : undefined | bit;
   }
   /// Of a row without never-written bytes, before and after: nothing but what is not exact changes.
@@ -99,6 +101,7 @@ class WaveTaint {
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     std::uint64_t& dirty = dirty_rows_[number / 64];
     dirty = inexact == 0 ? dirty & ~bit : dirty | bit;
+    update_row_signature(row_signature_, dirty_rows_, number);
   }
   /// False: all of the rows are clean.
   [[nodiscard]] bool dirty_rows(const Registers& r) const { return any(dirty_rows_, r); }
@@ -117,6 +120,9 @@ class WaveTaint {
     return ((mask[0] & dirty_scalars_[0]) | (mask[1] & dirty_scalars_[1]) | (mask[2] & dirty_scalars_[2])) !=
            0;
   }
+  /// What is tainted, as gate.h tells registers.
+  [[nodiscard]] std::uint64_t row_signature() const { return row_signature_; }
+  [[nodiscard]] std::uint64_t scalar_signature() const { return scalar_signature_; }
   [[nodiscard]] bool dirty_exec() const { return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0; }
 
  private:
@@ -132,6 +138,7 @@ class WaveTaint {
   std::array<BitTaint, scalar::count> scalars_;
   RowBits dirty_rows_{}, undefined_rows_{};
   std::array<std::uint64_t, 3> dirty_scalars_{};
+  std::uint64_t row_signature_ = 0, scalar_signature_ = 0;
 };
 
 }  // namespace attest::device::sim::detect

@@ -113,13 +113,15 @@ bool sign_extends(std::string_view name) {
 
 }  // namespace
 
-MemoryTaint::MemoryTaint(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves,
-                         std::uint32_t scratch_bytes)
-    : memory_(memory),
-      lds_(lds_bytes),
-      lds_plain_(lds_bytes / block_bytes),
-      scratch_(std::size_t{waves} * lanes * scratch_bytes),
-      scratch_bytes_(scratch_bytes) {}
+void MemoryTaint::start(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves,
+                        std::uint32_t scratch_bytes) {
+  memory_ = &memory;
+  region_ = nullptr;
+  lds_.assign(lds_bytes, 0);
+  lds_plain_.assign(lds_bytes / block_bytes, 0);
+  scratch_.assign(std::size_t{waves} * lanes * scratch_bytes, 0);
+  scratch_bytes_ = scratch_bytes;
+}
 
 Space MemoryTaint::space_of(const Access& access, int lane) {
   return (access.global >> lane & 1) != 0 ? Space::global
@@ -138,7 +140,7 @@ std::uint8_t* MemoryTaint::notes(const Step& step, Space space, std::uint64_t ad
              (std::size_t{step.wave.id_in_group} * lanes + static_cast<std::size_t>(lane)) * scratch_bytes_ +
              address;
     default:
-      if (region_ == nullptr || !region_->holds(address, bytes)) region_ = memory_.find(address);
+      if (region_ == nullptr || !region_->holds(address, bytes)) region_ = memory_->find(address);
       if (region_ == nullptr || region_->notes == nullptr || !region_->holds(address, bytes)) return nullptr;
       return region_->notes + (address - region_->base);
   }
@@ -153,7 +155,7 @@ bool MemoryTaint::find_plain(const Access& a, Plain& plain) {
     size = lds_.size();
   } else if (a.global == touched) {
     const std::uint64_t first = a.address[0][std::countr_zero(touched)];
-    if (region_ == nullptr || !region_->holds(first, a.bytes)) region_ = memory_.find(first);
+    if (region_ == nullptr || !region_->holds(first, a.bytes)) region_ = memory_->find(first);
     if (region_ == nullptr) return false;
     plain = {region_->notes, region_->base};
     size = region_->size;

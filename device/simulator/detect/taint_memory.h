@@ -3,7 +3,7 @@
 // The taint of memory, byte by byte: guest memory's notes (core/memory.h) outlive the launch; LDS and scratch
 // belong to one workgroup and start never-written.
 //
-//   MemoryTaint memory(...);
+//   MemoryTaint memory;
 //   const Loaded loaded = memory.load(step);     // the taint of what a load brings, lane by lane
 //   memory.store(step, taint);                   // notes what a store leaves behind
 //
@@ -32,7 +32,8 @@ struct Loaded {
 
 class MemoryTaint {
  public:
-  MemoryTaint(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves, std::uint32_t scratch_bytes);
+  /// A workgroup begins.
+  void start(Memory& memory, std::uint32_t lds_bytes, std::uint32_t waves, std::uint32_t scratch_bytes);
 
   /// Of a load or of the value an atomic returns. The wave is as the instruction will find it.
   Loaded load(const Step& step);
@@ -58,12 +59,12 @@ class MemoryTaint {
   /// Of LDS bytes that may no longer be.
   void not_plain(std::uint64_t address, std::uint32_t bytes);
 
-  Memory& memory_;
+  Memory* memory_ = nullptr;
   const Region* region_ = nullptr;
   std::vector<std::uint8_t> lds_;
   std::vector<std::uint8_t> lds_plain_;  ///< by 16 bytes: 1 only if all of these are written and exact
   std::vector<std::uint8_t> scratch_;    ///< [wave][lane][byte]
-  std::uint32_t scratch_bytes_;
+  std::uint32_t scratch_bytes_ = 0;
 };
 
 }  // namespace attest::device::sim::detect

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/simulator/core/workgroup.h"
+#include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/hazard_at.h"
 
 namespace attest::device::sim::detect {
@@ -38,6 +39,8 @@ struct Traits {
   bool watches_scalars = false;  ///< SALU and messages that a rule is about
   bool setreg = false;
   bool scalars = false;  ///< writes scalar registers
+  /// A plain VALU result that nothing can be too close to: no lane read, DPP, MFMA or branch comes soon enough.
+  bool calm = false;
 };
 
 /// The rules reach back this many wait states and no further, so what happened longer ago in instructions
@@ -61,6 +64,7 @@ using Serial = std::uint32_t;
 struct WaveState {
   Moment now{.states = 64, .busy = 64};
   Serial serial = 64;             ///< of the instruction `now`
+  Serial first = 65;              ///< of the wave's first instruction
   std::uint32_t matrix_free = 0;  ///< in busy states: when the matrix unit takes the next one
   std::uint32_t stall = 0;        ///< states at the last s_waitcnt or s_barrier
   std::array<Moment, ring_size> ring;
@@ -131,6 +135,22 @@ Traits traits_of(const Instruction& i, const Effects& e) {
   return t;
 }
 
+std::vector<Traits> traits_of(const Program& program, const std::vector<Effects>& effects) {
+  std::vector<Traits> traits;
+  traits.reserve(program.size());
+  for (std::uint32_t k = 0; k < program.size(); ++k)
+    traits.push_back(traits_of(program.code()[k].instruction, effects[k]));
+  const auto disturbs = [&](std::size_t k) {
+    return k >= traits.size() || traits[k].near || effects[k].unit == Unit::mfma || effects[k].relative ||
+           info(program.code()[static_cast<std::uint32_t>(k)].instruction.op).has(op_flag::branch);
+  };
+  for (std::size_t k = 0; k < traits.size(); ++k) {
+    traits[k].calm = traits[k].by == produced::valu;
+    for (std::size_t n = k + 1; n <= k + plain_lasts; ++n) traits[k].calm = traits[k].calm && !disturbs(n);
+  }
+  return traits;
+}
+
 /// States of waves that have ended, used again: several KiB each would otherwise be cleared for every one.
 /// What an earlier wave did lies so many states back that it is as good as forgotten.
 class Retired {
@@ -144,6 +164,7 @@ class Retired {
       w.now.states += 64;
       w.now.busy += 64;
       w.serial += 64;
+      w.first = w.serial + 1;
     }
     return waves;
   }
@@ -161,11 +182,18 @@ class Group final : public Observer {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
+  void share(std::span<Gate> gates) override { gates_ = gates; }
+
   bool before(const Step& step) override {
     WaveState& w = waves_[step.wave.id_in_group];
     const Traits& t = traits_[step.index];
+    // The instructions in between, of which nobody told, have taken a state each.
+    const Serial serial = w.first + static_cast<Serial>(step.number);
+    const std::uint32_t untold = serial - w.serial - 1;
+    w.now.states += untold;
+    w.now.busy += untold;
     w.now.index = step.index;
-    ++w.serial;
+    w.serial = serial;
     // An MFMA waits for the one before it.
     if (step.effects.unit == Unit::mfma) w.now.busy = std::max(w.now.busy, w.matrix_free);
     w.ring[w.serial % ring_size] = w.now;
@@ -175,6 +203,13 @@ class Group final : public Observer {
     if (step.effects.unit == Unit::mfma) w.matrix_free = w.now.busy + t.passes;
     w.now.states += t.states;
     w.now.busy += t.states;
+    Gate& gate = gates_[step.wave.id_in_group];
+    std::uint32_t results = 0, near = 0;
+    for (const std::uint32_t until : {w.results_until, w.scalars_until})
+      if (earlier(w.now.states, until)) results = std::max(results, until - w.now.states);
+    if (earlier(w.now.states, w.plain_until)) near = w.plain_until - w.now.states;
+    gate.results_until = step.number + 1 + results;
+    gate.near_until = step.number + 1 + std::max(results, near);
     return true;
   }
 
@@ -466,24 +501,33 @@ class Group final : public Observer {
   const std::vector<Traits>& traits_;
   Retired& retired_;
   std::vector<WaveState> waves_;
+  std::span<Gate> gates_;
 };
 
 class Launch final : public LaunchObserver {
  public:
-  explicit Launch(const LaunchContext& launch) : launch_(launch) {
-    const Program& program = launch.view.program;
-    traits_.reserve(program.size());
-    for (std::uint32_t k = 0; k < program.size(); ++k)
-      traits_.push_back(traits_of(program.code()[k].instruction, launch.analysis.effects[k]));
-  }
+  explicit Launch(const LaunchContext& launch)
+      : launch_(launch), traits_(launch.analysis.derived<std::vector<Traits>>(0, [&launch] {
+          return traits_of(launch.view.program, launch.analysis.effects);
+        })) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
     return std::make_unique<Group>(launch_, traits_, retired_, group.wave_count);
   }
-  [[nodiscard]] Interest interest(std::uint32_t) const override { return {.after = false, .access = false}; }
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    return {.before = when(traits_[index], launch_.analysis.effects[index]), .after = false, .access = false};
+  }
 
  private:
+  static When when(const Traits& t, const Effects& e) {
+    if (t.states != 1 || t.stalls || t.setreg || t.holds_data || e.unit == Unit::mfma) return When::always;
+    for (const Registers& r : e.scalar_writes)
+      if (e.unit == Unit::valu || r.overlaps({operand::m0, 1})) return When::always;
+    if (t.by == 0 || (t.near && t.calm)) return When::while_near;
+    return t.calm ? When::while_results : When::always;
+  }
+
   const LaunchContext& launch_;
-  std::vector<Traits> traits_;  ///< by instruction
+  const std::vector<Traits>& traits_;  ///< by instruction
   Retired retired_;
 };
 

@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "device/simulator/core/workgroup.h"
+#include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/hazard_at.h"
 #include "device/simulator/detect/outstanding.h"
+#include "device/simulator/detect/spare.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -26,29 +28,47 @@ class PendingFile {
     if (shift + registers.count > 64) bits |= pending_[word + 1] << (64 - shift);
     return (bits & ((std::uint64_t{1} << registers.count) - 1)) != 0;
   }
+  /// Of those that are pending, as gate.h tells registers.
+  [[nodiscard]] std::uint64_t signature() const { return signature_; }
   /// The id a register waits for; 0: none.
-  [[nodiscard]] std::uint64_t owner(unsigned reg) const { return owner_[reg]; }
+  [[nodiscard]] std::uint64_t owner(unsigned reg) const { return is_pending(reg) ? owner_[reg] : 0; }
 
   void mark(const Registers& registers, std::uint64_t id) {
     for (unsigned r = registers.first; r < registers.first + registers.count && r < size; ++r) {
-      count_ += owner_[r] == 0 ? 1 : 0;
+      count_ += is_pending(r) ? 0 : 1;
       owner_[r] = id;
       pending_[r / 64] |= std::uint64_t{1} << (r % 64);
+      sign(r);
     }
   }
   void clear(const Registers& registers, std::uint64_t id) {
     for (unsigned r = registers.first; r < registers.first + registers.count && r < size; ++r) forget(r, id);
   }
   void forget(unsigned reg, std::uint64_t id) {
-    if (owner_[reg] != id) return;
-    owner_[reg] = 0;
+    if (owner(reg) != id) return;
     pending_[reg / 64] &= ~(std::uint64_t{1} << (reg % 64));
     --count_;
+    sign(reg);
+  }
+
+  void clear() {
+    pending_ = {};
+    signature_ = 0;
+    count_ = 0;
   }
 
  private:
-  std::array<std::uint64_t, size> owner_{};
+  [[nodiscard]] bool is_pending(unsigned reg) const { return (pending_[reg / 64] >> (reg % 64) & 1) != 0; }
+  void sign(unsigned reg) {
+    if constexpr (size == scalar::count)
+      update_scalar_signature(signature_, pending_, reg);
+    else
+      update_row_signature(signature_, pending_, reg);
+  }
+
+  std::array<std::uint64_t, size> owner_{};             ///< of those that are
   std::array<std::uint64_t, size / 64 + 2> pending_{};  ///< a bit per register; counts are below 64
+  std::uint64_t signature_ = 0;
   unsigned count_ = 0;
 };
 
@@ -56,13 +76,28 @@ struct WaveState {
   Outstanding outstanding;
   PendingFile<512> vector;
   PendingFile<scalar::count> scalars;
+
+  void clear() {
+    outstanding = Outstanding();
+    vector.clear();
+    scalars.clear();
+  }
 };
 
 enum class Use { read, written };
 
 class Group final : public Observer {
  public:
-  Group(const LaunchContext& launch, std::uint32_t waves) : launch_(launch), waves_(waves) {}
+  Group(const LaunchContext& launch, Spare<std::vector<WaveState>>& spare, std::uint32_t waves)
+      : launch_(launch), spare_(spare), waves_(spare.take()) {
+    waves_.resize(waves);
+    for (WaveState& w : waves_) w.clear();
+  }
+  ~Group() override { spare_.give(std::move(waves_)); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  void share(std::span<Gate> gates) override { gates_ = gates; }
 
   bool before(const Step& step) override {
     WaveState& w = waves_[step.wave.id_in_group];
@@ -80,6 +115,9 @@ class Group final : public Observer {
         if (w.scalars.any(r)) scalars(w, step, r, Use::written);
     }
     if (e.vmcnt || e.lgkmcnt != 0 || step.instruction.op == Op::s_waitcnt) count(w, step);
+    Gate& gate = gates_[step.wave.id_in_group];
+    gate.pending_rows = w.vector.signature();
+    gate.pending_scalars = w.scalars.signature();
     return true;
   }
 
@@ -148,19 +186,27 @@ class Group final : public Observer {
   }
 
   const LaunchContext& launch_;
+  Spare<std::vector<WaveState>>& spare_;
   std::vector<WaveState> waves_;
+  std::span<Gate> gates_;
 };
 
 class Launch final : public LaunchObserver {
  public:
   explicit Launch(const LaunchContext& launch) : launch_(launch) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
-    return std::make_unique<Group>(launch_, group.wave_count);
+    return std::make_unique<Group>(launch_, spare_, group.wave_count);
   }
-  [[nodiscard]] Interest interest(std::uint32_t) const override { return {.after = false, .access = false}; }
+  [[nodiscard]] Interest interest(std::uint32_t index) const override {
+    const Effects& e = launch_.analysis.effects[index];
+    const bool counts =
+        e.vmcnt || e.lgkmcnt != 0 || launch_.view.program.code()[index].instruction.op == Op::s_waitcnt;
+    return {.before = counts ? When::always : When::touching, .after = false, .access = false};
+  }
 
  private:
   const LaunchContext& launch_;
+  Spare<std::vector<WaveState>> spare_;
 };
 
 }  // namespace
