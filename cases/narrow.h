@@ -18,6 +18,7 @@ void narrow(Format format, const float* values, int count, std::byte* out);
 
 /// The same as narrow(format, normals(halves)), without the f32 in between: 65536 halves have one code each,
 /// so both steps are one look into a table half as large as that of `normals`.
+/// @param count a multiple of 4
 void narrow_normals(Format format, const std::uint16_t* halves, int count, std::byte* out);
 
 }  // namespace attest::cases
