@@ -115,7 +115,7 @@ class Launch final : public LaunchObserver {
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
     const Op op = launch_.view.program.code()[index].instruction.op;
-    return {.before = op == Op::s_barrier || info(op).has(op_flag::ends) ? When::always : When::never,
+    return {.before = op == Op::s_barrier || info(op).has(op_flag::ends) ? when::always : when::never,
             .after = false,
             .access = false};
   }

@@ -38,7 +38,7 @@ class Launch final : public LaunchObserver {
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
     const AccessShape& shape = launch_.analysis.access[index];
-    return {.before = shape.touches_memory() && shape.buffer ? When::always : When::never, .after = false};
+    return {.before = shape.touches_memory() && shape.buffer ? when::always : when::never, .after = false};
   }
 
  private:

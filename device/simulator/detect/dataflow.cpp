@@ -141,8 +141,9 @@ class Flow final : public Observer {
 
  private:
   static void leave_word(Gate& gate, const WaveTaint& taint) {
-    gate.tainted_rows = taint.row_signature();
-    gate.tainted_scalars = taint.scalar_signature();
+    // Compared first: written one by one a moment ago, the two would be waited for when copied as one.
+    if (gate.tainted_rows != taint.row_signature()) gate.tainted_rows = taint.row_signature();
+    if (gate.tainted_scalars != taint.scalar_signature()) gate.tainted_scalars = taint.scalar_signature();
   }
 
   /// A load that brought never-written data.
@@ -425,7 +426,7 @@ class Launch final : public LaunchObserver {
     return std::make_unique<Flow>(shared_, group);
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
-    return {.before = when(shared_.plans[index]), .after = false};
+    return {.before = when_of(shared_.plans[index]), .after = false};
   }
 
  private:
@@ -436,15 +437,15 @@ class Launch final : public LaunchObserver {
     const std::uint64_t key = (colours.undefined ? 1 : 0) | (colours.inexact ? 2 : 0);
     return launch.analysis.derived<Plans>(key, [&] { return Plans(launch, colours); });
   }
-  static When when(const Plan& plan) {
+  static std::uint8_t when_of(const Plan& plan) {
     switch (plan.kind) {
       case Kind::nothing:
-        return When::never;
+        return when::never;
       case Kind::memory:
       case Kind::clock:
-        return When::always;
+        return when::always;
       default:
-        return plan.approximate ? When::always : When::touching;
+        return plan.approximate ? when::always : when::touching;
     }
   }
 

@@ -6,7 +6,7 @@
 // much. What waits, wait_states and dataflow look for shows only when an instruction meets something that an
 // earlier one left: a register that a load still fills, one that nobody wrote, a result a few wait states old.
 // So each leaves word of that in the wave's Gate, and session.cpp asks the gate instead of the detectors
-// (observer.h, When).
+// (observer.h, when).
 //
 // Registers are told by signature, a bit for several of them, so the gate may let through an instruction that
 // meets nothing, which costs time; it never holds one back that does.
@@ -22,8 +22,8 @@ struct Gate {
   std::uint64_t pending_rows = 0, pending_scalars = 0;  ///< loads still fill them (waits)
   std::uint64_t tainted_rows = 0, tainted_scalars = 0;  ///< never written, or not exact (dataflow)
   /// Numbers of the wave's instructions from which on earlier ones lie too far back (wait_states): for
-  /// whatever writes vector registers, for everything.
-  std::uint64_t results_until = 0, near_until = 0;
+  /// whatever touches vector registers, for what reads scalar ones, for lane reads, DPP and MFMA; for all.
+  std::uint64_t results_until = 0, scalars_until = 0, plain_until = 0, any_until = 0;
 };
 
 /// Eight rows to a bit.

@@ -232,7 +232,7 @@ class Launch final : public LaunchObserver {
     const AccessShape& shape = context.analysis.access[index];
     const bool global =
         shape.touches_memory() && (shape.space == Space::global || shape.space == Space::flat);
-    return {.before = global ? When::always : When::never, .after = global && shape.kind != AccessKind::load};
+    return {.before = global ? when::always : when::never, .after = global && shape.kind != AccessKind::load};
   }
   void end() override {
     for (auto& [pair, hazard] : harmless) context.findings.report.add(std::move(hazard));

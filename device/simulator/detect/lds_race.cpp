@@ -117,7 +117,7 @@ class Launch final : public LaunchObserver {
     const bool to_lds = shape.touches_memory() && (shape.space == Space::lds || shape.space == Space::flat);
     const bool counted =
         e.vmcnt || e.lgkmcnt != 0 || context.view.program.code()[index].instruction.op == Op::s_waitcnt;
-    return {.before = counted ? When::always : When::never,
+    return {.before = counted ? when::always : when::never,
             .after = to_lds && shape.kind != AccessKind::load,
             .access = to_lds || shape.lds_dma};
   }

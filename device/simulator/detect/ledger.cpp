@@ -19,7 +19,7 @@ class Ledger final : public LaunchObserver {
   std::unique_ptr<Observer> observe(Workgroup&, std::uint64_t) override {
     return std::make_unique<Group>(counts_);
   }
-  [[nodiscard]] Interest interest(std::uint32_t) const override { return {When::never, false, false}; }
+  [[nodiscard]] Interest interest(std::uint32_t) const override { return {when::never, false, false}; }
   void end() override {
     for (std::uint32_t k = 0; k < counts_.size(); ++k)
       if (counts_[k] != 0)

@@ -90,7 +90,7 @@ struct Step {
 class Observer {
  public:
   virtual ~Observer() = default;
-  /// Where to leave word for instructions of the kinds When::touching and the like, [wave]. They stay.
+  /// Where to leave word for what is not told always, [wave]. They stay.
   virtual void share(std::span<Gate> /*gates*/) {}
   /// As in WorkgroupWatch. When one observer takes an instruction over, the others' before() has been or will
   /// be called all the same: to them it is executed now.
@@ -103,19 +103,20 @@ class Observer {
   virtual void leave(std::span<const std::uint32_t> /*executed*/) {}
 };
 
-/// Whether an observer is told of an instruction before it is executed.
-enum class When : std::uint8_t {
-  always,
-  never,
-  touching,       ///< if it reads or writes a register that the wave's Gate says to be pending or tainted
-  while_near,     ///< if the wave has not passed Gate::near_until
-  while_results,  ///< if the wave has not passed Gate::results_until
-};
+/// When an observer is told of an instruction before it is executed: any of these.
+namespace when {
+inline constexpr std::uint8_t never = 0, always = 1;
+/// It reads or writes a register that the wave's Gate says to be pending or tainted.
+inline constexpr std::uint8_t touching = 2;
+/// The wave has not passed Gate::results_until, scalars_until, plain_until.
+inline constexpr std::uint8_t near_results = 4, near_scalars = 8, near_plain = 16;
+inline constexpr std::uint8_t near_any = near_results | near_scalars | near_plain;
+}  // namespace when
 
 /// What an observer wants to be told about one instruction of the program. Instructions whose registers are
 /// not those that they name are told always, unless never.
 struct Interest {
-  When before = When::always;
+  std::uint8_t before = when::always;  ///< bits of namespace when
   bool after = true;
   bool access = true;  ///< whether Step::access is looked at; else it may be nullptr for memory instructions
 };

@@ -22,7 +22,8 @@ namespace {
 
 /// Which observers are told of one instruction: bit n stands for observer n.
 struct Route {
-  std::uint16_t always = 0, touching = 0, while_results = 0, while_near = 0;  ///< before it is executed
+  /// Before it is executed, by namespace when.
+  std::uint16_t always = 0, touching = 0, near_results = 0, near_scalars = 0, near_plain = 0;
   std::uint16_t after = 0;
   bool locate = false;
   bool relative = false;                ///< its registers may depend on M0
@@ -40,16 +41,16 @@ struct Session::Routes {
       bool access = false;
       for (std::size_t n = 0; n < observers.size(); ++n) {
         const Interest interest = observers[n]->interest(k);
-        const auto bit = static_cast<std::uint16_t>(1u << n);
-        if (interest.before == When::always) route.always = static_cast<std::uint16_t>(route.always | bit);
-        if (interest.before == When::touching)
-          route.touching = static_cast<std::uint16_t>(route.touching | bit);
-        if (interest.before == When::while_results)
-          route.while_results = static_cast<std::uint16_t>(route.while_results | bit);
-        if (interest.before == When::while_near)
-          route.while_near = static_cast<std::uint16_t>(route.while_near | bit);
-        if (interest.after) route.after = static_cast<std::uint16_t>(route.after | bit);
-        access = access || ((interest.before != When::never || interest.after) && interest.access);
+        const auto add = [n](std::uint16_t& set, bool in) {
+          if (in) set = static_cast<std::uint16_t>(set | 1u << n);
+        };
+        add(route.always, (interest.before & when::always) != 0);
+        add(route.touching, (interest.before & when::touching) != 0);
+        add(route.near_results, (interest.before & when::near_results) != 0);
+        add(route.near_scalars, (interest.before & when::near_scalars) != 0);
+        add(route.near_plain, (interest.before & when::near_plain) != 0);
+        add(route.after, interest.after);
+        access = access || ((interest.before != when::never || interest.after) && interest.access);
       }
       const Effects& e = analysis.effects[k];
       route.locate = access && analysis.access[k].touches_memory();
@@ -97,9 +98,10 @@ class Fan final : public WorkgroupWatch {
     if (((route.rows & (gate.pending_rows | gate.tainted_rows)) |
          (route.scalars & (gate.pending_scalars | gate.tainted_scalars))) != 0)
       told |= route.touching;
-    if (number < gate.near_until) {
-      told |= route.while_near;
-      if (number < gate.results_until) told |= route.while_results;
+    if (number < gate.any_until) {
+      told |= number < gate.results_until ? route.near_results : 0u;
+      told |= number < gate.scalars_until ? route.near_scalars : 0u;
+      told |= number < gate.plain_until ? route.near_plain : 0u;
     }
     const bool relative = route.relative && depends_on_m0(effects_[index], wave.mode);
     if (told == 0 && route.after == 0 && !relative) return true;
@@ -136,7 +138,7 @@ class Fan final : public WorkgroupWatch {
     if (relative) [[unlikely]] {
       shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
       now_ = &shifted_;
-      told |= route.touching | unsigned{route.while_near} | route.while_results;
+      told |= unsigned{route.touching} | route.near_results | route.near_scalars | route.near_plain;
     }
     const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
     bool execute = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "device/simulator/detect/taint_memory.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -119,7 +120,15 @@ void MemoryTaint::start(Memory& memory, std::uint32_t lds_bytes, std::uint32_t w
   region_ = nullptr;
   lds_.assign(lds_bytes, 0);
   lds_plain_.assign(lds_bytes / block_bytes, 0);
-  scratch_.assign(std::size_t{waves} * lanes * scratch_bytes, 0);
+  // Of a large stack little is used.
+  const std::size_t size = std::size_t{waves} * lanes * scratch_bytes;
+  if (scratch_.size() == size && scratch_bytes_ == scratch_bytes) {
+    for (std::size_t lane = 0; lane < size; lane += scratch_bytes)
+      std::memset(scratch_.data() + lane, 0, scratch_used_);
+  } else {
+    scratch_.assign(size, 0);
+  }
+  scratch_used_ = 0;
   scratch_bytes_ = scratch_bytes;
 }
 
@@ -136,6 +145,7 @@ std::uint8_t* MemoryTaint::notes(const Step& step, Space space, std::uint64_t ad
       return address + bytes <= lds_.size() ? lds_.data() + address : nullptr;
     case Space::scratch:
       if (address + bytes > scratch_bytes_) return nullptr;
+      scratch_used_ = std::max(scratch_used_, address + bytes);
       return scratch_.data() +
              (std::size_t{step.wave.id_in_group} * lanes + static_cast<std::size_t>(lane)) * scratch_bytes_ +
              address;

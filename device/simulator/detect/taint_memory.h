@@ -65,6 +65,7 @@ class MemoryTaint {
   std::vector<std::uint8_t> lds_plain_;  ///< by 16 bytes: 1 only if all of these are written and exact
   std::vector<std::uint8_t> scratch_;    ///< [wave][lane][byte]
   std::uint32_t scratch_bytes_ = 0;
+  std::uint64_t scratch_used_ = 0;  ///< no lane has notes from here on
 };
 
 }  // namespace attest::device::sim::detect

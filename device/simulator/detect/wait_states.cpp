@@ -204,12 +204,13 @@ class Group final : public Observer {
     w.now.states += t.states;
     w.now.busy += t.states;
     Gate& gate = gates_[step.wave.id_in_group];
-    std::uint32_t results = 0, near = 0;
-    for (const std::uint32_t until : {w.results_until, w.scalars_until})
-      if (earlier(w.now.states, until)) results = std::max(results, until - w.now.states);
-    if (earlier(w.now.states, w.plain_until)) near = w.plain_until - w.now.states;
-    gate.results_until = step.number + 1 + results;
-    gate.near_until = step.number + 1 + std::max(results, near);
+    const auto until = [&](std::uint32_t states) {
+      return step.number + 1 + (earlier(w.now.states, states) ? states - w.now.states : 0);
+    };
+    gate.results_until = until(w.results_until);
+    gate.scalars_until = until(w.scalars_until);
+    gate.plain_until = until(w.plain_until);
+    gate.any_until = std::max({gate.results_until, gate.scalars_until, gate.plain_until});
     return true;
   }
 
@@ -514,16 +515,33 @@ class Launch final : public LaunchObserver {
     return std::make_unique<Group>(launch_, traits_, retired_, group.wave_count);
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
-    return {.before = when(traits_[index], launch_.analysis.effects[index]), .after = false, .access = false};
+    return {.before = when_of(traits_[index], launch_.view.program.code()[index].instruction,
+                              launch_.analysis.effects[index]),
+            .after = false,
+            .access = false};
   }
 
  private:
-  static When when(const Traits& t, const Effects& e) {
-    if (t.states != 1 || t.stalls || t.setreg || t.holds_data || e.unit == Unit::mfma) return When::always;
+  /// What check() and record() would do something for. A stall matters only between producer and consumer.
+  static std::uint8_t when_of(const Traits& t, const Instruction& i, const Effects& e) {
+    if (t.states != 1 || t.setreg || t.holds_data || e.unit == Unit::mfma) return when::always;
+    if (t.stalls) return when::near_any;
     for (const Registers& r : e.scalar_writes)
-      if (e.unit == Unit::valu || r.overlaps({operand::m0, 1})) return When::always;
-    if (t.by == 0 || (t.near && t.calm)) return When::while_near;
-    return t.calm ? When::while_results : When::always;
+      if (e.unit == Unit::valu || r.overlaps({operand::m0, 1})) return when::always;
+    if (t.by != 0 && !t.calm) return when::always;
+    switch (e.unit) {
+      case Unit::valu: {
+        const bool scalars = !e.scalar_reads.empty() || e.dpp || is_lane_access(i.op);
+        return static_cast<std::uint8_t>(when::near_results | (scalars ? when::near_scalars : 0) |
+                                         (t.near ? when::near_plain : 0));
+      }
+      case Unit::vmem:
+      case Unit::flat:
+      case Unit::ds:
+        return when::near_results | when::near_scalars;
+      default:
+        return t.scalars || t.watches_scalars ? when::near_scalars : when::never;
+    }
   }
 
   const LaunchContext& launch_;

@@ -116,8 +116,8 @@ class Group final : public Observer {
     }
     if (e.vmcnt || e.lgkmcnt != 0 || step.instruction.op == Op::s_waitcnt) count(w, step);
     Gate& gate = gates_[step.wave.id_in_group];
-    gate.pending_rows = w.vector.signature();
-    gate.pending_scalars = w.scalars.signature();
+    if (gate.pending_rows != w.vector.signature()) gate.pending_rows = w.vector.signature();
+    if (gate.pending_scalars != w.scalars.signature()) gate.pending_scalars = w.scalars.signature();
     return true;
   }
 
@@ -201,7 +201,7 @@ class Launch final : public LaunchObserver {
     const Effects& e = launch_.analysis.effects[index];
     const bool counts =
         e.vmcnt || e.lgkmcnt != 0 || launch_.view.program.code()[index].instruction.op == Op::s_waitcnt;
-    return {.before = counts ? When::always : When::touching, .after = false, .access = false};
+    return {.before = counts ? when::always : when::touching, .after = false, .access = false};
   }
 
  private:
