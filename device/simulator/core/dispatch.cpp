@@ -307,7 +307,7 @@ void Group::execute_watched(const Plan& plan, Wave& w, std::uint64_t number) {
   if (plan.settings.counts != nullptr) ++(*plan.settings.counts)[index];
   if (!watch_->before(w, index, number)) return;
   bound.handler(w, bound.instruction);
-  watch_->after(w, index, number);
+  if (watch_->hears_after()) watch_->after(w, index, number);
 }
 
 template <Mode mode, bool shuffled>

@@ -95,7 +95,7 @@ struct Page {
     for (std::size_t n = 0; n < listed; ++n)
       note(ranges[n].by, ranges[n].first, std::size_t{ranges[n].first} + ranges[n].count);
   }
-  void read(const Reader& by, std::size_t first, std::size_t behind) {
+  [[gnu::always_inline]] void read(const Reader& by, std::size_t first, std::size_t behind) {
     if (!has_readers) return list(by, first, behind - first);
     if (behind - first != 1 || !knows(dwords->readers[first], by)) note(by, first, behind);
   }
@@ -341,6 +341,8 @@ class Group final : public Observer {
   void touch_runs(const Step& step, const Use& use, const Access& access) {
     const std::uint64_t* address = access.address[0];
     int runs = 0;
+    std::uint64_t latest = ~std::uint64_t{0};
+    Page* latest_page = nullptr;
     for (std::uint64_t m = access.global; m != 0;) {
       Run& run = runs_[runs++];
       run.start = address[std::countr_zero(m)];
@@ -357,8 +359,12 @@ class Group final : public Observer {
       const std::uint64_t first_page = run.start / page_bytes, last_page = (end - 1) / page_bytes;
       run.pages = last_page - first_page + 1;
       for (std::uint64_t n = 0; n < std::min<std::uint64_t>(run.pages, 2); ++n) {
-        run.page[n] = launch_.page_of((first_page + n) * page_bytes);
-        __builtin_prefetch(run.page[n]);
+        if (first_page + n != latest) {
+          latest = first_page + n;
+          latest_page = launch_.page_of(latest * page_bytes);
+          __builtin_prefetch(latest_page);
+        }
+        run.page[n] = latest_page;
       }
     }
     for (int k = 0; k < runs; ++k) {

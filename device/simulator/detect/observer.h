@@ -41,12 +41,18 @@ class WorkgroupWatch {
   /// @return whether to execute it. False: the watcher has taken it over (it may deliver its effect later,
   /// through the handler in program.code()[index]); after() is not called.
   virtual bool before(Wave& wave, std::uint32_t index, std::uint64_t number) = 0;
-  /// It has been executed without a Fault.
+  /// It has been executed without a Fault. Not called while hears_after() is false.
   virtual void after(Wave& wave, std::uint32_t index, std::uint64_t number) = 0;
   /// Every wave that has not ended is at a barrier; all go on. Called while their state is still at_barrier.
   virtual void barrier() {}
   /// All waves have ended.
   virtual void end() {}
+
+  /// Whether after() has to be called for the instruction of the last before().
+  [[nodiscard]] bool hears_after() const { return hears_after_; }
+
+ protected:
+  bool hears_after_ = true;
 };
 
 /// What a launch is, as far as watchers need it.

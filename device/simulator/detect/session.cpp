@@ -103,6 +103,7 @@ class Fan final : public WorkgroupWatch {
       told |= number < gate.scalars_until ? route.near_scalars : 0u;
       told |= number < gate.plain_until ? route.near_plain : 0u;
     }
+    hears_after_ = route.after != 0;
     const bool relative = route.relative && depends_on_m0(effects_[index], wave.mode);
     if (told == 0 && route.after == 0 && !relative) return true;
     return tell(route, wave, index, number, trip, told, relative);
