@@ -279,10 +279,37 @@ class Group final : public Observer {
     return others;
   }
 
+  /// Remembers whole dwords that race with nobody. @return the other lanes, of which nothing was touched.
+  std::uint64_t touch_dwords(const std::uint64_t* address, const Stamp& whole, const Use& use,
+                             std::uint64_t mask) {
+    if (group_.lds_bytes < 4) return mask;
+    if (shadow_.cells.empty()) shadow_.cells.resize(4 * shadow_.blocks.size());
+    const std::uint64_t last = group_.lds_bytes - 4;
+    const Tag split = tag(shadow_.epoch, several_waves);
+    const Cell* const blocks = shadow_.blocks.data();
+    Cell* const cells = shadow_.cells.data();
+    std::uint64_t others = 0;
+    for (std::uint64_t m = mask; m != 0; m &= m - 1) {
+      const std::uint64_t at = address[std::countr_zero(m)];
+      if (at % 4 != 0 || at > last) {
+        others |= m & -m;
+        continue;
+      }
+      const auto dword = static_cast<std::uint32_t>(at / 4);
+      Cell& c = blocks[dword / 4].write.by == split ? cells[dword] : cell(dword);
+      if (clash(c, whole, use)) [[unlikely]]
+        others |= m & -m;
+      else
+        leave(c, whole, use);
+    }
+    return others;
+  }
+
   void touch_lanes(const Step& step, const Access& access, Use& use, unsigned part, std::uint64_t mask) {
     use.bytes = 0xf;
     const Stamp whole = stamp(step, use);
     const bool quiet = arrivals_ == 0 && shadow_.unwaited_epoch != shadow_.epoch;
+    if (quiet && access.bytes == 4) mask = touch_dwords(access.address[part], whole, use, mask);
     for (std::uint64_t m = mask; m != 0; m &= m - 1) {
       use.lane = std::countr_zero(m);
       const std::uint64_t address = access.address[part][use.lane];
