@@ -17,8 +17,8 @@ namespace attest::cases {
 
 /// How a row of 576 lies in the cache.
 struct RowLayout {
-  Format format = Format::bf16;  ///< of all columns; with ds, of the 512 latent ones
-  bool ds = false;               ///< the 656-byte row (reference/ds_layout.h), scales per token and tile
+  Format format = Format::bf16;      ///< of all columns; with ds and ds_page, of the 512 latent ones
+  KvLayout layout = KvLayout::rows;  ///< ds and ds_page have scales per token and tile of 128
 
   [[nodiscard]] std::uint64_t row_bytes() const;
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "cases/paging.h"
+
 namespace attest::cases {
 namespace {
 
@@ -28,12 +30,13 @@ Case fit(Case c, const MlaDecodeDomain& domain) {
   p.q_format = domain.q_format;
   p.kv_format = domain.kv_format;
   if (!fp8_q) p.q_scale = 1.0F;
-  if (!fp8_kv) p.kv_scale = 1.0F;
+  p.kv_layout = domain.kv_layout;
+  if (!fp8_kv || p.kv_layout != KvLayout::rows) p.kv_scale = 1.0F;
   if (domain.causal_only) p.causal = true;
   if (!domain.return_lse) p.return_lse = false;
   if (!domain.page_padding) c.memory.page_padding_bytes = 0;
   // A wider cache row may take a pool beyond the 16 GiB that a case may address.
-  const int stride = p.page_size * (p.kv_format == Format::bf16 ? 1152 : 576) + c.memory.page_padding_bytes;
+  const int stride = p.page_size * static_cast<int>(cache_row_bytes(p)) + c.memory.page_padding_bytes;
   if (c.memory.placement == Placement::high && stride > 200'000) c.memory.placement = Placement::beyond_2gib;
   if (std::find(domain.placements_excluded.begin(), domain.placements_excluded.end(), c.memory.placement) !=
       domain.placements_excluded.end())

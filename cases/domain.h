@@ -20,6 +20,7 @@ struct MlaDecodeDomain {
   int longest_q_len_min = 1, longest_q_len_max = 16;  ///< of the longest request of the batch
   bool uniform_q_len = false;                         ///< every request has the longest's q_len
   Format q_format = Format::bf16, kv_format = Format::bf16;
+  KvLayout kv_layout = KvLayout::rows;
   bool causal_only = false;
   bool return_lse = true;                      ///< false: return_lse is set to false
   std::vector<int> page_sizes;                 ///< empty: any

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "cases/random.h"
+#include "reference/cache_write.h"
 
 namespace attest::cases {
 namespace {
@@ -93,6 +94,7 @@ CacheShape cache_shape(const MlaDecode& p) {
 }
 
 std::uint64_t cache_row_bytes(const MlaDecode& p) {
+  if (p.kv_layout != KvLayout::rows) return reference::ds_row_bytes;
   return p.kv_format == Format::bf16 ? 2 * row_width : row_width;
 }
 

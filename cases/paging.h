@@ -79,7 +79,7 @@ inline PagePlan plan_pages(const MlaDecode& p, const MemoryRecipe& memory, std::
 /// Throws CaseError for a cache of more than 4 GiB, or a pool of more than 16 GiB addressed to place it.
 void validate_footprint(const CacheShape& cache, const MemoryRecipe& memory);
 
-/// Bytes of one cache row of 576.
+/// Bytes that a token takes in the cache.
 std::uint64_t cache_row_bytes(const MlaDecode& p);
 
 }  // namespace attest::cases

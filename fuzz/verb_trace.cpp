@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "cases/inputs.h"
+#include "device/contracts/aiter/aiter_kernels.h"
 #include "device/hip/device.h"
 #include "fuzz/explain/buffer_place.h"
 #include "fuzz/explain/origin.h"
@@ -20,6 +21,7 @@ namespace {
 using device::hip::BufferBytes;
 constexpr std::size_t most_generations = 3, most_parents = 2;
 constexpr int most_splits = 8;
+constexpr std::uint64_t latent_columns = 512;
 
 /// What is to be traced: bytes, and the words for them.
 struct Target {
@@ -111,6 +113,24 @@ class Tracer {
   std::string fault_;
 };
 
+/// Of a persistent kernel of AITER's; nullopt for others.
+std::optional<std::vector<device::aiter::PlannedPart>> parts_of_plan(const Subject& s,
+                                                                     const cases::Inputs& inputs,
+                                                                     const ElementPlace& e) {
+  const auto* in = std::get_if<cases::MlaDecodeInputs>(&inputs);
+  if (in == nullptr) return std::nullopt;
+  const std::int64_t token = in->qo_indptr[static_cast<std::size_t>(e.request)] + e.position;
+  return device::aiter::planned_parts(*s.kernel, s.c, inputs, token, e.head);
+}
+
+BufferBytes bytes_of_part(const device::aiter::PlannedPart& part, int column) {
+  const auto row = static_cast<std::uint64_t>(part.row);
+  if (column < 0) return {part.final ? "lse" : "splitLse", row * 4, 4};
+  const std::uint64_t size = part.final ? 2 : 4;
+  return {part.final ? "out" : "splitData",
+          (row * latent_columns + static_cast<std::uint64_t>(column)) * size, size};
+}
+
 }  // namespace
 
 int verb_trace(const Common& common, const TraceOptions& options) {
@@ -122,18 +142,26 @@ int verb_trace(const Common& common, const TraceOptions& options) {
   const cases::Inputs inputs = cases::materialise(s.c);
   Target target = target_of(options, s, inputs, common);
   Tracer tracer(s, inputs, options.window);
-  std::vector<Json> answers = tracer.ask_back(target.bytes);
   std::string remark;
-  if (!answers.front().at("found").get<bool>() && target.element && s.kernel->contract() == "aiter") {
-    const bool persistent = s.kernel->name().find("_ps") != std::string::npos;
-    if (persistent)
-      remark =
-          "the plan of this kernel decides which row of splitData holds a part of it (work_info_set); name "
-          "it "
-          "with --buffer splitData --offset N";
+  const auto planned = target.element ? parts_of_plan(s, inputs, *target.element) : std::nullopt;
+  std::vector<Json> answers;
+  if (!planned) answers = tracer.ask_back(target.bytes);
+  if (planned) {
+    remark = planned->empty()
+                 ? "no work of the plan has this row"
+                 : fmt::format("the plan gives this row to {} of its works{}", planned->size(),
+                               planned->size() > most_splits ? ", of which these are the first" : "");
+    for (std::size_t k = 0; k < std::min<std::size_t>(planned->size(), most_splits); ++k) {
+      const device::aiter::PlannedPart& part = (*planned)[k];
+      answers.push_back(tracer.ask(bytes_of_part(part, target.element->column)));
+      answers.back()["part"] = fmt::format("work {}, workgroup {}, entries {} to {} of kv_page_indices, {}",
+                                           part.work, part.workgroup, part.kv_start, part.kv_end - 1,
+                                           part.final ? "stored to out" : "reduced by the host");
+    }
+  } else if (!answers.front().at("found").get<bool>() && target.element && s.kernel->contract() == "aiter") {
     // Any of them may be what spoils the merge, and one that nobody wrote most of all.
     std::vector<Json> of_splits;
-    for (int split = 0; split < most_splits && !persistent; ++split)
+    for (int split = 0; split < most_splits; ++split)
       if (const auto partial = bytes_of_partial(s.c, inputs, *target.element, split)) {
         of_splits.push_back(tracer.ask(*partial));
         of_splits.back()["split"] = split;
@@ -162,6 +190,7 @@ int verb_trace(const Common& common, const TraceOptions& options) {
   std::size_t left = options.lines;
   for (std::size_t k = 0; k < answers.size(); ++k) {
     const Json& answer = answers[k];
+    if (answer.contains("part")) fmt::print("  {}\n", answer.at("part").get<std::string>());
     if (answer.contains("split")) fmt::print("  split {}\n", answer.at("split").get<int>());
     if (!answer.at("found").get<bool>()) {
       fmt::print("  {} bytes {} to {}: never written by any launch\n", answer.at("buffer").get<std::string>(),

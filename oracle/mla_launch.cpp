@@ -93,9 +93,10 @@ std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& 
   if (const auto* p = std::get_if<cases::VerifyAttention>(&c.problem))
     return open_launch(c, mla_problem(*p, std::get<cases::VerifyAttentionInputs>(inputs)), outputs, profile,
                        why);
-  return open_launch(
-      c, mla_problem(std::get<cases::MlaDecode>(c.problem), std::get<cases::MlaDecodeInputs>(inputs)),
-      outputs, profile, why);
+  return open_launch(c,
+                     mla_problem(std::get<cases::MlaDecode>(c.problem),
+                                 std::get<cases::MlaDecodeInputs>(inputs), profile.restoring),
+                     outputs, profile, why);
 }
 
 MlaRequest load_request(const MlaLaunch& launch, int index) {

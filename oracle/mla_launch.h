@@ -65,7 +65,9 @@ std::optional<MlaLaunch> open_launch(const cases::Case& c, const cases::Inputs& 
                                      const cases::Outputs& outputs, const PrecisionProfile& profile,
                                      std::string& why);
 
-MlaProblem mla_problem(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in);
+/// @param restoring of a ds_page cache
+MlaProblem mla_problem(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in,
+                       reference::Restoring restoring = reference::Restoring::nearest_even);
 MlaProblem mla_problem(const cases::VerifyAttention& p, const cases::VerifyAttentionInputs& in);
 MlaProblem mla_problem(const cases::MlaSparse& p, const cases::MlaSparseInputs& in);
 

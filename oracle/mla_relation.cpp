@@ -312,7 +312,10 @@ class DecodeRelations {
       const std::int32_t page = in_.kv_page_indices[static_cast<std::size_t>(in_.kv_indptr[b + 1] - 1)];
       if (std::count(in_.kv_page_indices.begin(), in_.kv_page_indices.begin() + live, page) != 1) continue;
       MlaDecodeInputs changed = in_;
-      const std::size_t row_bytes = reference::row_width * element_bytes(p_.kv_format);
+      // Of a page in runs, what the row has in the first: its latents.
+      const std::size_t row_bytes =
+          (p_.kv_layout == cases::KvLayout::rows ? reference::row_width : reference::kv_lora_rank) *
+          element_bytes(p_.kv_format);
       const std::uint64_t offset = static_cast<std::uint64_t>(page) * in_.page_stride_bytes +
                                    static_cast<std::uint64_t>((r.kv_len - 1) % p_.page_size) * row_bytes;
       cases::SparseBytes::Extent& content = changed.kv_pool.extents.back();

@@ -44,10 +44,11 @@ struct Suffix {
   std::string_view name;
   void (*apply)(PrecisionProfile&);
 };
-constexpr std::array<Suffix, 4> suffixes = {{
+constexpr std::array<Suffix, 5> suffixes = {{
     {"part16", [](PrecisionProfile& p) { p.partial_roundoff = 0x1p-8; }},
     {"u14", [](PrecisionProfile& p) { p.accumulator = 0x1p-14; }},
     {"emptyinf", [](PrecisionProfile& p) { p.lse_empty = std::numeric_limits<double>::infinity(); }},
+    {"dstrunc", [](PrecisionProfile& p) { p.restoring = reference::Restoring::truncated; }},
     {"emptyany",
      [](PrecisionProfile& p) {
        p.lse_empty = std::numeric_limits<double>::quiet_NaN();

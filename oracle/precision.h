@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/ds_layout.h"
+
 namespace attest::oracle {
 
 enum class OutputRounding { nearest_even, truncate, either };
@@ -33,6 +35,8 @@ struct PrecisionProfile {
   double partial_roundoff = 0.0;  ///< of split partials: f32 0, bf16 2^-8
   /// The lse of an empty row; NaN accepts anything. Kernels differ: AITER's reduction writes +inf.
   double lse_empty = -std::numeric_limits<double>::infinity();
+  /// How latents of a cache with scales in it become bf16, which decides what K and V are.
+  reference::Restoring restoring = reference::Restoring::nearest_even;
   EmptyOutput empty = EmptyOutput::zero;  ///< what an empty row of the output must hold
 };
 
@@ -49,7 +53,7 @@ std::vector<std::string_view> profile_names();
 
 /// A shipped profile by name, with any of these suffixes: "+part16" split partials in bf16, "+u14" a matrix
 /// unit with a short accumulator (2^-14), "+emptyinf" lse +inf on empty rows, "+emptyany" empty rows
-/// undefined. Throws std::invalid_argument for an unknown name, listing the known ones. The reference stays
+/// undefined, "+dstrunc" latents of a ds cache truncated to bf16. Throws std::invalid_argument for an unknown name, listing the known ones. The reference stays
 /// valid forever.
 const PrecisionProfile& profile(std::string_view name);
 

@@ -38,7 +38,11 @@ Matrix gather_rows(const PagedCache& cache, std::span<const std::int32_t> pages,
     throw std::invalid_argument(
         fmt::format("gather_rows: {} rows in pages of {} take {} pages, the request has {}", kv_len,
                     cache.page_size, needed, pages.size()));
-  const auto row_bytes = static_cast<std::size_t>(cache.columns) * bytes_per_element(cache.format);
+  if (cache.ds_page && cache.columns != row_width)
+    throw std::invalid_argument(fmt::format("gather_rows: a ds page has no rows of {}", cache.columns));
+  const auto row_bytes = cache.ds_page
+                             ? std::size_t{ds_row_bytes}
+                             : static_cast<std::size_t>(cache.columns) * bytes_per_element(cache.format);
   if (cache.page_stride_bytes < row_bytes * cache.page_size)
     throw std::invalid_argument(
         fmt::format("gather_rows: page_stride_bytes {} is less than {} rows of {} bytes",
@@ -51,9 +55,15 @@ Matrix gather_rows(const PagedCache& cache, std::span<const std::int32_t> pages,
     if (page < 0)
       throw std::invalid_argument(
           fmt::format("gather_rows: entry {} of the page list is {}", first / cache.page_size, page));
-    decode(cache.format,
-           cache.bytes(static_cast<std::uint64_t>(page) * cache.page_stride_bytes, row_bytes * count),
-           rows_of(rows, first, count));
+    const std::uint64_t begin = static_cast<std::uint64_t>(page) * cache.page_stride_bytes;
+    if (cache.ds_page) {
+      const auto bytes = cache.bytes(begin, row_bytes * static_cast<std::size_t>(cache.page_size));
+      for (int slot = 0; slot < count; ++slot)
+        decode_ds_row(cache.format, ds_row_of_page(bytes, cache.page_size, slot),
+                      rows.row(first + slot).data(), cache.restoring);
+      continue;
+    }
+    decode(cache.format, cache.bytes(begin, row_bytes * count), rows_of(rows, first, count));
   }
   return rows;
 }

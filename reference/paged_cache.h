@@ -13,6 +13,7 @@
 #include <span>
 
 #include "reference/attention.h"
+#include "reference/ds_layout.h"
 #include "reference/formats.h"
 
 namespace attest::reference {
@@ -27,6 +28,8 @@ struct PagedCache {
   int page_size = 1;                    ///< rows per page
   std::uint64_t page_stride_bytes = 0;  ///< from one page to the next
   int columns = row_width;
+  bool ds_page = false;  ///< pages in three runs (reference/ds_layout.h), `format` is that of the latents
+  Restoring restoring = Restoring::nearest_even;  ///< of a ds_page
   /// The bytes [offset, offset + size) of the pool. Throws std::out_of_range where nothing was placed.
   std::function<std::span<const std::byte>(std::uint64_t offset, std::size_t size)> bytes;
 };

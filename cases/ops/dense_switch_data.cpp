@@ -118,7 +118,7 @@ DenseSwitchInputs materialise(const Case& c, const DenseSwitch& p) {
   const PagePlan plan = plan_pages(shape, c.memory, c.seed);
 
   DenseSwitchInputs in;
-  in.kv_pool = make_pool(c, rows, {.format = p.kv_format, .ds = false}, shape, plan);
+  in.kv_pool = make_pool(c, rows, {.format = p.kv_format}, shape, plan);
   in.page_stride_bytes = plan.footprint.page_stride_bytes;
   in.num_pages = plan.footprint.first_page + plan.footprint.content_pages;
 

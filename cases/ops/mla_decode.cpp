@@ -14,6 +14,12 @@
 #include "cases/requests.h"
 
 namespace attest::cases {
+
+std::span<const char* const> names(KvLayout) {
+  static constexpr const char* all[] = {"rows", "ds", "ds_page"};
+  return all;
+}
+
 namespace {
 
 bool is_power_of_two(float value) {
@@ -35,6 +41,25 @@ void validate_formats(const char* op, const MlaDecode& p) {
   if (p.q_format != Format::bf16 && p.kv_format == Format::bf16) {
     throw CaseError(
         fmt::format("formats.q: {} needs formats.kv to be {} too", name(p.q_format), name(p.q_format)));
+  }
+}
+
+void validate_layout(const MlaDecode& p) {
+  if (p.kv_layout == KvLayout::rows) return;
+  if (p.kv_layout == KvLayout::ds) {
+    throw CaseError("formats.kv_layout: mla_decode takes rows or ds_page, not ds");
+  }
+  if (p.kv_format != Format::fp8_e4m3fnuz) {
+    throw CaseError(
+        fmt::format("formats.kv: kv_layout ds_page takes fp8_e4m3fnuz, not {}", name(p.kv_format)));
+  }
+  if (p.q_format != Format::bf16) {
+    throw CaseError(fmt::format("formats.q: kv_layout ds_page takes bf16, not {}", name(p.q_format)));
+  }
+  if (p.kv_scale != 1.0F) {
+    throw CaseError(fmt::format(
+        "scales.kv_scale: {} with formats.kv_layout ds_page, which has its scales in the cache; use 1",
+        p.kv_scale));
   }
 }
 
@@ -78,9 +103,10 @@ void read(const JsonObject& root, MlaDecode& p) {
   shape.read("causal", p.causal);
   shape.read("return_lse", p.return_lse);
   read_requests(shape, p.requests);
-  const JsonObject formats = root.section("formats", {"q", "kv", "out"});
+  const JsonObject formats = root.section("formats", {"q", "kv", "kv_layout", "out"});
   formats.read("q", p.q_format);
   formats.read("kv", p.kv_format);
+  formats.read("kv_layout", p.kv_layout);
   formats.read("out", p.out_format);
   const JsonObject scales = root.section(
       "scales", {"sm_scale", "sm_scale_value", "q_scale", "q_scale_value", "kv_scale", "kv_scale_value"});
@@ -95,6 +121,8 @@ void write(JsonWriter& writer, const MlaDecode& p) {
                              {"return_lse", p.return_lse}, {"requests", requests_json(p.requests)}};
   writer.section("formats") = {
       {"q", name(p.q_format)}, {"kv", name(p.kv_format)}, {"out", name(p.out_format)}};
+  // Younger than the other fields: files without it keep their text, and with it their id.
+  if (p.kv_layout != KvLayout::rows) writer.section("formats")["kv_layout"] = name(p.kv_layout);
   writer.scale("scales", "sm_scale", p.sm_scale);
   writer.scale("scales", "q_scale", p.q_scale);
   writer.scale("scales", "kv_scale", p.kv_scale);
@@ -105,6 +133,7 @@ void validate(const Case& c, const MlaDecode& p) {
   require_range("shape.page_size", p.page_size, 1, 1024);
   require_range("shape.num_splits", p.num_splits, 1, 32);
   validate_requests(p.requests, 16, 131072);
+  validate_layout(p);
   validate_mla_numbers(MlaDecode::op, p, c.data.fill);
   validate_footprint(cache_shape(p), c.memory);
 }

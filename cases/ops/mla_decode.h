@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cases/sparse_bytes.h"
@@ -15,6 +16,13 @@ namespace attest::cases {
 struct Case;
 class JsonObject;
 class JsonWriter;
+
+enum class KvLayout : std::uint8_t {
+  rows,     ///< 576 elements of formats.kv
+  ds,       ///< 656 bytes: 512 of formats.kv, 4 f32 scales, 64 bf16 (reference/ds_layout.h)
+  ds_page,  ///< the same 656 bytes a token, in three runs per page: all latents, all scales, all rope
+};
+std::span<const char* const> names(KvLayout);
 
 /// op "mla_decode": absorbed MLA attention over a paged cache (reference/attention.h), rows of 576, V of 512.
 struct MlaDecode {
@@ -29,9 +37,10 @@ struct MlaDecode {
   Format q_format = Format::bf16;   ///< bf16, or fp8_e4m3fnuz when kv_format is
   Format kv_format = Format::bf16;  ///< bf16 or fp8_e4m3fnuz
   Format out_format = Format::bf16;
-  float sm_scale = 0.07216878F;  ///< 2^-10..2^3; 192^-0.5
-  float q_scale = 1.0F;          ///< 2^-7..2^7, per tensor; 1 for bf16 q
-  float kv_scale = 1.0F;         ///< 2^-7..2^7, per tensor; 1 for a bf16 cache
+  KvLayout kv_layout = KvLayout::rows;  ///< rows, or ds_page with kv_format fp8_e4m3fnuz and q_format bf16
+  float sm_scale = 0.07216878F;         ///< 2^-10..2^3; 192^-0.5
+  float q_scale = 1.0F;                 ///< 2^-7..2^7, per tensor; 1 for bf16 q
+  float kv_scale = 1.0F;                ///< 2^-7..2^7, per tensor; 1 for a bf16 cache and for ds_page
   bool operator==(const MlaDecode&) const = default;
 };
 
@@ -41,7 +50,7 @@ inline constexpr int index_slack = 64;
 
 struct MlaDecodeInputs {
   std::vector<std::byte> q;  ///< [total_q, heads, 576] in q_format
-  SparseBytes kv_pool;       ///< pages of page_size rows of 576 in kv_format
+  SparseBytes kv_pool;       ///< pages of page_size tokens in kv_layout
   std::uint64_t page_stride_bytes = 0;
   std::int64_t num_pages = 0;  ///< of the pool
 

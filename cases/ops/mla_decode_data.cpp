@@ -51,7 +51,7 @@ MlaDecodeInputs materialise(const Case& c, const MlaDecode& p) {
   const PagePlan plan = plan_pages(shape, c.memory, c.seed);
 
   MlaDecodeInputs in;
-  in.kv_pool = make_pool(c, rows, {.format = p.kv_format, .ds = false}, shape, plan);
+  in.kv_pool = make_pool(c, rows, {.format = p.kv_format, .layout = p.kv_layout}, shape, plan);
   in.page_stride_bytes = plan.footprint.page_stride_bytes;
   in.num_pages = plan.footprint.first_page + plan.footprint.content_pages;
   in.kv_indptr = plan.kv_indptr;

@@ -13,10 +13,6 @@
 
 namespace attest::cases {
 
-std::span<const char* const> names(KvLayout) {
-  static constexpr const char* all[] = {"rows", "ds"};
-  return all;
-}
 std::span<const char* const> names(ListChoice) {
   static constexpr const char* all[] = {"newest", "shuffled", "random", "repeated"};
   return all;
@@ -107,6 +103,9 @@ void validate(const Case& c, const MlaSparse& p) {
   require_range("shape.topk", p.topk, 1, 2048);
   require_range("shape.num_splits", p.num_splits, 1, 32);
   validate_requests(p.requests, 1024, 131072);
+  if (p.kv_layout == KvLayout::ds_page) {
+    throw CaseError("formats.kv_layout: mla_sparse takes rows or ds, not ds_page");
+  }
   if (p.kv_layout == KvLayout::ds) {
     if (p.kv_format != Format::fp8_e4m3fnuz) {
       throw CaseError(fmt::format("formats.kv: kv_layout ds takes fp8_e4m3fnuz, not {}", name(p.kv_format)));

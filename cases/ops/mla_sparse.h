@@ -19,11 +19,6 @@
 
 namespace attest::cases {
 
-enum class KvLayout : std::uint8_t {
-  rows,  ///< 576 elements of formats.kv
-  ds,    ///< 656 bytes: 512 of formats.kv, 4 f32 scales, 64 bf16 (reference/ds_layout.h)
-};
-
 /// Which of the tokens that a query may see are in its list. There are n = kv_len - q_len + position + 1.
 enum class ListChoice : std::uint8_t {
   newest,    ///< the last min(n, topk), oldest first; all of them when n <= topk
@@ -77,10 +72,10 @@ struct MlaSparse {
   Format q_format = Format::bf16;   ///< bf16, or fp8_e4m3fnuz when the cache is rows of that
   Format kv_format = Format::bf16;  ///< bf16 or fp8_e4m3fnuz; ds: fp8_e4m3fnuz
   Format out_format = Format::bf16;
-  KvLayout kv_layout = KvLayout::rows;
-  float sm_scale = 0.07216878F;  ///< 2^-10..2^3; 192^-0.5
-  float q_scale = 1.0F;          ///< 2^-7..2^7, per tensor; 1 for bf16 q
-  float kv_scale = 1.0F;         ///< 2^-7..2^7, per tensor; 1 for a bf16 cache and for ds
+  KvLayout kv_layout = KvLayout::rows;  ///< rows or ds
+  float sm_scale = 0.07216878F;         ///< 2^-10..2^3; 192^-0.5
+  float q_scale = 1.0F;                 ///< 2^-7..2^7, per tensor; 1 for bf16 q
+  float kv_scale = 1.0F;                ///< 2^-7..2^7, per tensor; 1 for a bf16 cache and for ds
   bool operator==(const MlaSparse&) const = default;
 };
 
@@ -93,7 +88,6 @@ struct MlaSparseInputs {
   std::vector<std::int32_t> lengths;  ///< [total_q] 0..topk leading entries that count, holes included
 };
 
-std::span<const char* const> names(KvLayout);
 std::span<const char* const> names(ListChoice);
 std::span<const char* const> names(ListLength);
 std::span<const char* const> names(ListHoles);

@@ -114,7 +114,7 @@ class ListMaker {
 MlaSparseInputs materialise(const Case& c, const MlaSparse& p) {
   const MlaDecode like = as_decode(p);
   const RowMaker rows(like, c);
-  const RowLayout layout{.format = p.kv_format, .ds = p.kv_layout == KvLayout::ds};
+  const RowLayout layout{.format = p.kv_format, .layout = p.kv_layout};
   const CacheShape shape = cache_shape(p);
   const PagePlan plan = plan_pages(shape, c.memory, c.seed);
 

@@ -154,6 +154,25 @@ TEST_CASE("What mla_sparse and dense_switch cannot mean is refused by its field"
           .requests = one, .kv_format = Format::fp8_e4m3fnuz, .kv_layout = KvLayout::ds, .kv_scale = 2.0F},
       "scales.kv_scale: 2");
   says(MlaSparse{.requests = one, .q_format = Format::fp8_e4m3fnuz}, "formats.q");
+  const auto says_of_decode = [&](MlaDecode p, const char* text) {
+    p.requests = one;
+    says(p, text);
+  };
+  MlaDecode pages;
+  pages.kv_format = Format::fp8_e4m3fnuz;
+  pages.kv_layout = KvLayout::ds_page;
+  says_of_decode(pages, "accepted");
+  pages.kv_scale = 2.0F;
+  says_of_decode(pages, "scales.kv_scale: 2");
+  pages.kv_scale = 1.0F;
+  pages.q_format = Format::fp8_e4m3fnuz;
+  says_of_decode(pages, "formats.q: kv_layout ds_page");
+  pages.q_format = pages.kv_format = Format::bf16;
+  says_of_decode(pages, "formats.kv: kv_layout ds_page");
+  pages.kv_layout = KvLayout::ds;
+  says_of_decode(pages, "formats.kv_layout: mla_decode takes rows or ds_page");
+  says(MlaSparse{.requests = one, .kv_layout = KvLayout::ds_page},
+       "formats.kv_layout: mla_sparse takes rows or ds");
 
   says(batch(one), "accepted");
   says(batch({{4, 3}}), "shape.requests[0].q_len: 4");
@@ -297,6 +316,76 @@ TEST_CASE("A ds row holds the row of the plain layout, to its own rounding; exac
         if (std::abs(a(t, d) - b(t, d)) > step)
           FAIL(name(fill) << t << ' ' << d << ' ' << a(t, d) << ' ' << b(t, d));
       }
+  }
+}
+
+TEST_CASE("mla_decode: a page in three runs holds what the rows of mla_sparse hold, byte by byte") {
+  constexpr int page_size = 8;
+  MlaSparse rows{.heads = 1, .page_size = page_size, .topk = 64, .requests = {{1, 29}}};
+  rows.kv_format = Format::fp8_e4m3fnuz;
+  rows.kv_layout = KvLayout::ds;
+  MlaDecode p;
+  p.heads = 1;
+  p.page_size = page_size;
+  p.requests = rows.requests;
+  p.kv_format = Format::fp8_e4m3fnuz;
+  p.kv_layout = KvLayout::ds_page;
+  CHECK(parse_case(canonical_json(case_of(p))) == case_of(p));
+  MlaDecode plain = p;
+  plain.kv_layout = KvLayout::rows;
+  CHECK(canonical_json(case_of(plain)).find("kv_layout") == std::string::npos);
+
+  for (const int padding : {0, 48}) {
+    Case c = case_of(rows), d = case_of(p);
+    c.memory.page_padding_bytes = d.memory.page_padding_bytes = padding;
+    const auto in_rows = std::get<MlaSparseInputs>(materialise(c));
+    const auto in = std::get<MlaDecodeInputs>(materialise(d));
+    REQUIRE(in.page_stride_bytes == 656 * page_size + static_cast<std::uint64_t>(padding));
+    const auto byte = [&](std::int32_t page, int at) {
+      return in.kv_pool.at(
+          static_cast<std::uint64_t>(page) * in.page_stride_bytes + static_cast<std::uint64_t>(at), 1)[0];
+    };
+    reference::Matrix expected(29, 576);
+    for (int t = 0; t < 29; ++t) {
+      const std::int32_t slot = in_rows.indices[static_cast<std::size_t>(t)];
+      const std::uint64_t at = static_cast<std::uint64_t>(slot / page_size) * in_rows.page_stride_bytes +
+                               static_cast<std::uint64_t>(slot % page_size) * 656;
+      const auto row = in_rows.kv_pool.at(at, 656);
+      reference::decode_ds_row(reference::Format::fp8_e4m3fnuz, row, expected.row(t).data());
+      const std::int32_t page = in.kv_page_indices[static_cast<std::size_t>(t / page_size)];
+      const int s = t % page_size;
+      for (int b = 0; b < 656; ++b) {
+        const int place = b < 512   ? 512 * s + b
+                          : b < 528 ? 512 * page_size + 16 * s + (b - 512)
+                                    : 528 * page_size + 128 * s + (b - 528);
+        if (byte(page, place) != row[static_cast<std::size_t>(b)]) FAIL("token " << t << " byte " << b);
+      }
+    }
+    // The slots behind token 28 are poison of each run's own format: NaN everywhere.
+    const std::int32_t last = in.kv_page_indices[3];
+    for (int s = 5; s < page_size; ++s) {
+      CHECK(byte(last, 512 * s + 17) == std::byte{0x80});
+      CHECK(byte(last, 512 * page_size + 16 * s + 3) == std::byte{0xff});
+      CHECK(byte(last, 528 * page_size + 128 * s + 1) == std::byte{0xff});
+    }
+
+    reference::PagedCache cache;
+    cache.format = reference::Format::fp8_e4m3fnuz;
+    cache.ds_page = true;
+    cache.page_size = page_size;
+    cache.page_stride_bytes = in.page_stride_bytes;
+    cache.bytes = [&](std::uint64_t at, std::size_t size) { return in.kv_pool.at(at, size); };
+    CHECK(reference::gather_rows(cache, std::span(in.kv_page_indices).first(4), 29) == expected);
+    cache.restoring = reference::Restoring::truncated;
+    const reference::Matrix cut = reference::gather_rows(cache, std::span(in.kv_page_indices).first(4), 29);
+    int smaller = 0;
+    for (int t = 0; t < 29; ++t)
+      for (int column = 0; column < 576; ++column) {
+        if (std::abs(cut(t, column)) > std::abs(expected(t, column))) FAIL("truncated away from zero");
+        smaller += cut(t, column) != expected(t, column);
+      }
+    CHECK(smaller > 29 * 512 / 4);
+    CHECK(cut.rightCols(64) == expected.rightCols(64));
   }
 }
 

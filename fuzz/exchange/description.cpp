@@ -251,6 +251,10 @@ class Describer {
     return shape;
   }
   void decode_cache(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
+    if (p.kv_layout == cases::KvLayout::ds_page) {
+      pool("kv_buffer", Dtype::u8, {size(p.page_size) * 656}, in.kv_pool, in.page_stride_bytes);
+      return;
+    }
     pool("kv_buffer", dtype_of(p.kv_format), {size(p.page_size), 1, mla_row}, in.kv_pool,
          in.page_stride_bytes);
   }

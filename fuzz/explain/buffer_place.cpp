@@ -255,11 +255,10 @@ std::vector<std::string> describe_pages(const PagedCache& cache, const std::vect
   for (const BufferRange& range : ranges)
     for (std::uint64_t at = range.offset; at < range.offset + range.bytes;) {
       const std::uint64_t page = at / cache.page_bytes, in_page = at % cache.page_bytes;
-      const std::uint64_t slot = in_page / cache.row_bytes;
-      const std::uint64_t end =
-          std::min({range.offset + range.bytes, page * cache.page_bytes + (slot + 1) * cache.row_bytes,
-                    (page + 1) * cache.page_bytes});
-      pages[page].slots.insert(static_cast<int>(slot));
+      const PagedCache::Spot spot = cache.spot(in_page);
+      const std::uint64_t end = std::min(
+          {range.offset + range.bytes, page * cache.page_bytes + spot.end, (page + 1) * cache.page_bytes});
+      pages[page].slots.insert(static_cast<int>(spot.slot));
       pages[page].bytes += end - at;
       at = end;
     }
@@ -307,10 +306,11 @@ std::string in_contract_terms(const cases::Case& c, const cases::Inputs& inputs,
   if (!cache) return {};
   if (is_pool(*cache, buffer) && cache->page_bytes > 0) {
     const std::uint64_t page = offset / cache->page_bytes, in_page = offset % cache->page_bytes;
-    const auto slot = static_cast<int>(in_page / cache->row_bytes);
+    const PagedCache::Spot spot = cache->spot(in_page);
+    const auto slot = static_cast<int>(spot.slot);
     if (slot >= cache->page_size) return fmt::format("page {}, the padding behind it", page);
     return fmt::format("page {} slot {}, {}, {}", page, slot, owner(*cache, page, slot),
-                       columns(in_page % cache->row_bytes, bytes, cache->element_bytes));
+                       spot.scales ? "scales" : columns(spot.first_byte, bytes, spot.element_bytes));
   }
   if (buffer == cache->page_table) {
     const auto entry = static_cast<std::int32_t>(offset / 4);

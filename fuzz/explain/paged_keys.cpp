@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <span>
 
+#include "reference/cache_write.h"
+
 namespace attest::fuzz {
 namespace {
 
@@ -26,7 +28,9 @@ PagedCache of_decode(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in
   cache.page_size = p.page_size;
   cache.page_bytes = in.page_stride_bytes;
   cache.element_bytes = bytes_of(p.kv_format);
-  cache.row_bytes = static_cast<std::uint64_t>(latent_row * cache.element_bytes);
+  cache.in_runs = p.kv_layout == cases::KvLayout::ds_page;
+  cache.row_bytes = cache.in_runs ? std::uint64_t{reference::ds_row_bytes}
+                                  : static_cast<std::uint64_t>(latent_row * cache.element_bytes);
   cache.num_splits = p.num_splits;
   for (const cases::Request& r : p.requests) cache.kv_len.push_back(r.kv_len);
   cache.indptr = &in.kv_indptr;
@@ -40,6 +44,23 @@ std::string list_of(std::span<const std::int32_t> pages) {
 }
 
 }  // namespace
+
+PagedCache::Spot PagedCache::spot(std::uint64_t in_page) const {
+  const auto tokens = static_cast<std::uint64_t>(page_size);
+  if (!in_runs || in_page >= tokens * row_bytes) {
+    const std::uint64_t slot = in_page / row_bytes;
+    return {slot, in_page % row_bytes, element_bytes, (slot + 1) * row_bytes, false};
+  }
+  constexpr std::uint64_t ends[] = {0, reference::ds_scale_at, reference::ds_rope_at,
+                                    reference::ds_row_bytes};
+  const int run = in_page < ends[1] * tokens ? 0 : in_page < ends[2] * tokens ? 1 : 2;
+  const std::uint64_t begin = ends[run] * tokens, bytes = ends[run + 1] - ends[run];
+  const std::uint64_t slot = (in_page - begin) / bytes, at = (in_page - begin) % bytes;
+  constexpr int widths[] = {1, 4, 2};
+  // Rope is columns 512 to 575.
+  return {slot, run == 2 ? 2 * std::uint64_t{reference::latent_columns} + at : at, widths[run],
+          begin + (slot + 1) * bytes, run == 1};
+}
 
 std::optional<PagedCache> paged_cache(const cases::Case& c, const cases::Inputs& inputs) {
   if (const auto* p = std::get_if<cases::MlaDecode>(&c.problem))

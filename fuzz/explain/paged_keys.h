@@ -22,10 +22,21 @@ struct PagedCache {
   std::uint64_t page_bytes = 0;  ///< from one page to the next
   std::uint64_t row_bytes = 0;   ///< of a token
   int element_bytes = 2;
+  bool in_runs = false;  ///< pages of 656 bytes a token in three runs (reference/ds_layout.h)
   int num_splits = 1;
   std::vector<int> kv_len;  ///< [requests] tokens in the cache
   const std::vector<std::int32_t>* indptr = nullptr;
   const std::vector<std::int32_t>* pages = nullptr;
+
+  /// What byte `in_page` of a page belongs to.
+  struct Spot {
+    std::uint64_t slot = 0;        ///< page_size and more: padding
+    std::uint64_t first_byte = 0;  ///< as if the row were columns of element_bytes throughout
+    int element_bytes = 1;
+    std::uint64_t end = 0;  ///< of these bytes of the slot, in the page
+    bool scales = false;    ///< no columns but the slot's scales
+  };
+  [[nodiscard]] Spot spot(std::uint64_t in_page) const;
 
   [[nodiscard]] std::int32_t page(int request, int key) const {
     return (*pages)[static_cast<std::size_t>((*indptr)[static_cast<std::size_t>(request)] + key / page_size)];

@@ -9,13 +9,17 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases/domain.h"
+#include "device/contracts/aiter/aiter_kernels.h"
+#include "device/hip/device.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
 #include "fuzz/evaluate.h"
 #include "fuzz/generate.h"
+#include "fuzz/record.h"
 
 using namespace attest;
 using namespace attest::fuzz;
@@ -129,6 +133,13 @@ TEST_CASE("persistent kernels pass with AITER's plan, heads folded or not") {
   passes_generated("aiter/attest_fp8_qh64_q1_lse_ps");
 }
 
+TEST_CASE("a cache of pages in three runs, with scales in it") {
+  passes_generated("aiter/attest_bf16_ds_qh16_q4_ps");
+  passes_generated("aiter/attest_bf16_ds_qh16_q4_ps@simple_plan");
+  is_found({"aiter/attest_bf16_ds_qh16_q4_ps+latents_truncated", {"ds latents truncated to bf16"}});
+  is_found({"aiter/attest_bf16_ds_qh16_q4_ps+first_scale_for_all", {"ds scale of another tile"}});
+}
+
 TEST_CASE("persistent kernels pass with a simple plan") {
   passes_generated("aiter/attest_bf16_qh16_q4_ps@simple_plan");
   passes_generated("aiter/attest_fp8_qh64_q1_lse_ps@simple_plan");
@@ -230,6 +241,52 @@ TEST_CASE("padding of a captured graph leaves the real requests right") {
   CHECK(e.verdict.kind == VerdictKind::fail);
   CHECK(e.verdict.diagnosis == "nan from a fully masked tile");
   CHECK(e.verdict.rows_failed == 2 * 4 * 16);
+}
+
+TEST_CASE("the plan says where a persistent launch stores each part of a row, folded heads included") {
+  for (const auto& [heads, q_len] : {std::pair{16, 3}, {32, 1}, {48, 2}}) {
+    cases::Case c = one_request(heads, q_len, 130, 3);
+    auto& p = std::get<cases::MlaDecode>(c.problem);
+    p.requests = {{q_len, 130}, {q_len, 20}};
+    p.return_lse = false;
+    const device::Kernel& k = kernel("aiter/attest_bf16_qh16_q4_ps@simple_plan");
+    const cases::Inputs inputs = cases::materialise(c);
+    const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
+    std::set<std::pair<bool, std::int64_t>> rows;
+    std::size_t parts = 0;
+    for (std::int64_t token = 0; token < 2 * q_len; ++token)
+      for (int head = 0; head < heads; ++head) {
+        const auto planned = device::aiter::planned_parts(k, c, inputs, token, head);
+        REQUIRE(planned);
+        std::set<std::int32_t> keys;
+        for (const auto& part : *planned) {
+          CHECK(rows.insert({part.final, part.row}).second);
+          CHECK(part.final == (planned->size() == 1));
+          for (std::int32_t key = part.kv_start; key < part.kv_end; ++key) CHECK(keys.insert(key).second);
+        }
+        parts += planned->size();
+        const auto request = static_cast<std::size_t>(token / q_len);
+        const int position = static_cast<int>(token % q_len);
+        CHECK(*keys.begin() == in.kv_indptr[0] + (request == 0 ? 0 : 130));
+        CHECK(std::ssize(keys) >= p.requests[request].kv_len - q_len + position + 1);
+      }
+    CHECK(parts > static_cast<std::size_t>(2 * q_len * heads));
+
+    // What it names is what the launch stores: the simulator finds who wrote it.
+    const auto device = device::open_device("sim", 0);
+    const auto planned = device::aiter::planned_parts(k, c, inputs, q_len - 1, heads - 1);
+    REQUIRE(planned->size() > 1);
+    for (const auto& part : *planned) {
+      const auto row = static_cast<std::uint64_t>(part.row);
+      const Json answer = Json::parse(device::hip::hip_device(*device).follow(
+          {part.final ? "out" : "splitData", (row * 512 + 17) * (part.final ? 2 : 4), part.final ? 2U : 4U},
+          64, [&] { k.run(*device, c, inputs); }));
+      REQUIRE(answer.at("found") == true);
+      CHECK(answer.at("producer").at("workgroup").at(0) == part.workgroup);
+    }
+  }
+  CHECK_FALSE(device::aiter::planned_parts(kernel("aiter/attest_bf16_qh16_q4"), one_request(16, 3, 40, 2),
+                                           cases::materialise(one_request(16, 3, 40, 2)), 0, 0));
 }
 
 TEST_CASE("a row chosen by hand runs where dispatch would not take it") {

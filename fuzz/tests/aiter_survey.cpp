@@ -6,7 +6,10 @@
 // at a time. Output and scratch hold NaN, memory that nobody owns finite bits. The figures behind the table
 // in cases/README.md.
 //
-//   ATTEST_AITER_HSA=DIR aiter_survey [part of a kernel's name [longest context]]
+//   ATTEST_AITER_HSA=DIR aiter_survey [part of a kernel's name [longest context [dense]]]
+//
+// With an @ in the part, variants (`_ps@paged`) in place of the plain kernels. The axes other than q_len and
+// page size have every length up to 20 and those around multiples of 64; with `dense`, all.
 //
 //   aiter/mla_a16w16_qh16_m16x4_n16x1_coex0_mask1
 //     0 nan from a fully masked tile; 1 causal bound one too far; 2..300 pass
@@ -75,10 +78,13 @@ std::vector<Setting> settings_of(const cases::MlaDecodeDomain& d) {
     if (d.return_lse)
       for (const int splits : std::set{1, plain_splits})
         with([&](Setting& s) { s.lse = true, s.splits = splits; });
-    if (d.kv_format != cases::Format::bf16) with([](Setting& s) { s.scales = true; });
+    if (d.kv_format != cases::Format::bf16 && d.kv_layout == cases::KvLayout::rows)
+      with([](Setting& s) { s.scales = true; });
     with([](Setting& s) { s.batch = Batch::unequal_context; });
     with([](Setting& s) { s.batch = Batch::unequal_query; });
     if (d.page_sizes.empty()) with([](Setting& s) { s.page_size = 16; });
+    for (std::size_t n = 1; n < d.page_sizes.size(); ++n)
+      with([&](Setting& s) { s.page_size = d.page_sizes[n], s.dense = true; });
     for (std::size_t h = 1; h < d.heads.size(); ++h) with([&](Setting& s) { s.heads = d.heads[h]; });
   }
   return all;
@@ -89,6 +95,7 @@ cases::Case case_of(const Setting& s, const cases::MlaDecodeDomain& domain, int 
   p.heads = s.heads;
   p.q_format = domain.q_format;
   p.kv_format = domain.kv_format;
+  p.kv_layout = domain.kv_layout;
   p.num_splits = s.splits;
   p.return_lse = s.lse;
   p.page_size = s.page_size;
@@ -115,7 +122,8 @@ std::string verdict_on(device::Device& device, const device::Kernel& kernel, con
 }
 
 /// "0 nan from a fully masked tile; 1..300 pass"
-std::string line_of(device::Device& device, const device::Kernel& kernel, const Setting& s, int longest) {
+std::string line_of(device::Device& device, const device::Kernel& kernel, const Setting& s, int longest,
+                    bool every_length) {
   const cases::MlaDecodeDomain domain = *kernel.domain();
   std::string line, current;
   int first = 0, last = 0;
@@ -125,7 +133,7 @@ std::string line_of(device::Device& device, const device::Kernel& kernel, const 
                         last == first ? "" : fmt::format("..{}", last), current);
   };
   for (int kv_len = 0; kv_len <= longest; ++kv_len) {
-    if (!s.dense && kv_len > 20 && kv_len != longest && (kv_len + 1) % 64 > 2) continue;
+    if (!s.dense && !every_length && kv_len > 20 && kv_len != longest && (kv_len + 1) % 64 > 2) continue;
     std::string verdict = verdict_on(device, kernel, case_of(s, domain, kv_len, longest));
     if (verdict != current) {
       close();
@@ -138,11 +146,11 @@ std::string line_of(device::Device& device, const device::Kernel& kernel, const 
   return line;
 }
 
-void survey(device::Device& device, const device::Kernel& kernel, int longest) {
+void survey(device::Device& device, const device::Kernel& kernel, int longest, bool every_length) {
   fmt::print("{}\n", kernel.name());
   std::vector<std::pair<std::string, std::vector<std::string>>> lines;  // alike ones together
   for (const Setting& s : settings_of(*kernel.domain())) {
-    std::string line = line_of(device, kernel, s, longest);
+    std::string line = line_of(device, kernel, s, longest, every_length);
     auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == line; });
     if (it == lines.end()) it = lines.insert(lines.end(), {std::move(line), {}});
     it->second.push_back(s.text());
@@ -157,13 +165,15 @@ void survey(device::Device& device, const device::Kernel& kernel, int longest) {
 int main(int argc, char** argv) {
   const std::string_view part = argc > 1 ? argv[1] : "";
   const int longest = argc > 2 ? std::atoi(argv[2]) : 300;
+  const bool every_length = argc > 3 && std::string_view(argv[3]) == "dense";
+  const bool variants = part.find('@') != std::string_view::npos;
   const auto device = device::open_device("sim", 0);
   int surveyed = 0;
   for (const device::Kernel* kernel : device::kernels()) {
-    if (kernel->contract() != "aiter" || kernel->name().find('@') != std::string::npos ||
+    if (kernel->contract() != "aiter" || (kernel->name().find('@') != std::string::npos) != variants ||
         kernel->domain()->heads.empty() || kernel->name().find(part) == std::string::npos)
       continue;
-    survey(*device, *kernel, longest);
+    survey(*device, *kernel, longest, every_length);
     ++surveyed;
   }
   if (surveyed == 0) {

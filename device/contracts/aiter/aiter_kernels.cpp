@@ -24,11 +24,12 @@ using cases::Format;
 
 constexpr int threads = 256;
 constexpr int row_width = 576;
+constexpr int ds_row_bytes = 656;   // of a "byte" cache, whose pages cannot be taken apart into tokens
+constexpr int ds_page_size = 64;    // built into the object for it
 constexpr int compute_units = 304;  // MI300X
 constexpr std::uint64_t instruction_budget = 400'000'000;
-constexpr const char* unmodelled_cache =
-    "its cache is pages of 64 tokens by 656 bytes: 64 x 512 fp8, then 64 x 4 f32 scales, then 64 x 64 bf16; "
-    "cases have no such format";
+
+constexpr const char* truncating_object = "mla_a16w8_qh16_m16x4_n16x1_coex0_mask1_ps_page64_ds32";
 
 enum class Planner { aiter, simple };
 
@@ -50,6 +51,10 @@ struct Variant {
 const char* type_name(Format format) {
   if (format == Format::bf16) return "bf16";
   return format == Format::fp8_e4m3fnuz ? "fp8" : "unsupported";
+}
+
+const char* kv_type_name(const cases::MlaDecode& p) {
+  return p.kv_layout == cases::KvLayout::ds_page ? "byte" : type_name(p.kv_format);
 }
 
 int element_bytes(Format format) {
@@ -87,7 +92,7 @@ TokenTable expand_to_tokens(const cases::MlaDecode& p, const cases::MlaDecodeInp
   return table;
 }
 
-TokenTable whole_pages(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
+TokenTable table_of_pages(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) {
   TokenTable table;
   table.kv_indptr.push_back(0);
   for (std::size_t b = 0; b < p.requests.size(); ++b) {
@@ -161,7 +166,11 @@ class AiterDecode final : public Kernel {
   [[nodiscard]] bool by_hand() const override {
     return variant_.selection == Selection::by_hand || variant_.sound;
   }
-  [[nodiscard]] std::string precision() const override { return row_.q_type == "fp8" ? "fp8p-fnuz" : "bf16"; }
+  [[nodiscard]] std::string precision() const override {
+    // What truncates is a finding; beside it the object is right in this sense.
+    if (variant_.sound && row_.base_name() == truncating_object) return "bf16+dstrunc";
+    return row_.q_type == "fp8" ? "fp8p-fnuz" : "bf16";
+  }
   [[nodiscard]] std::string supports() const override {
     const std::string types = fmt::format("q/kv {}/{}; ", row_.q_type, row_.kv_type);
     if (variant_.selection == Selection::any)
@@ -186,12 +195,13 @@ class AiterDecode final : public Kernel {
     if (variant_.paging == Paging::pages &&
         (p->page_size == 1 || !std::has_single_bit(unsigned(p->page_size))))
       return "page sizes here are powers of two from 2 on";
-    if (row_.kv_type == "byte") return unmodelled_cache;
+    if (row_.kv_type == "byte" && variant_.paging == Paging::tokens && p->page_size != ds_page_size)
+      return fmt::format("the object is for pages of {}", ds_page_size);
     if (row_.prefill) return refuses_prefill(*p);
     const auto choice = dispatch(*p);
     if (const auto* refusal = std::get_if<Refusal>(&choice)) return "AITER refuses: " + refusal->why;
     const auto& launch = std::get<DecodeLaunch>(choice);
-    if (variant_.paging == Paging::pages && launch.fold > 1)
+    if (whole_pages() && launch.fold > 1)
       return "with folded heads AITER's planner reads kv_last_page_lens past its end";
     if (variant_.selection == Selection::dispatched && launch.row.symbol != row_.symbol)
       return fmt::format("AITER dispatches this to {}", launch.row.base_name());
@@ -232,13 +242,48 @@ class AiterDecode final : public Kernel {
     return outcome;
   }
 
+  [[nodiscard]] bool persistent() const { return row_.persistent; }
+
+  [[nodiscard]] std::vector<PlannedPart> parts(const cases::Case& c, const cases::Inputs& inputs,
+                                               std::int64_t token, int head) const {
+    if (const auto why = refuses(c)) throw DeviceError(fmt::format("{}: {}", name(), *why));
+    const auto& p = std::get<cases::MlaDecode>(c.problem);
+    const auto& in = std::get<cases::MlaDecodeInputs>(inputs);
+    const auto launch = std::get<DecodeLaunch>(dispatch(p));
+    const WorkPlan plan = plan_of(p, in, table_for(p, in), launch);
+    const int heads = p.heads / launch.fold;
+    // Folded, [batch, q_len, groups] is [batch, groups, q_len] (fold_heads).
+    const std::int64_t q_len = launch.fold > 1 ? longest_q_len(p) : 1;
+    const std::int64_t row = (token / q_len * launch.fold + head / heads) * q_len + token % q_len;
+    std::vector<PlannedPart> found;
+    for (std::size_t group = 0; group + 1 < plan.work_indptr.size(); ++group)
+      for (int w = plan.work_indptr[group]; w < plan.work_indptr[group + 1]; ++w) {
+        const WorkInfo& work = plan.work_info_set[static_cast<std::size_t>(w)];
+        if (row < work.qo_start || row >= work.qo_end) continue;
+        const bool final = work.partial_qo_loc < 0;
+        const std::int64_t stored = final ? row : row - work.qo_start + work.partial_qo_loc;
+        found.push_back(
+            {static_cast<int>(group), w, work.kv_start, work.kv_end, final, stored * heads + head % heads});
+      }
+    return found;
+  }
+
  private:
+  /// The object gets the case's pages, not a list of its tokens.
+  [[nodiscard]] bool whole_pages() const {
+    return variant_.paging == Paging::pages || row_.kv_type == "byte";
+  }
+
   /// The cases that dispatch takes to the row.
   [[nodiscard]] cases::MlaDecodeDomain whole_domain() const {
     cases::MlaDecodeDomain d;
     d.page_padding = false;
     d.q_format = row_.q_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
     d.kv_format = row_.kv_type == "bf16" ? Format::bf16 : Format::fp8_e4m3fnuz;
+    if (row_.kv_type == "byte") {
+      d.kv_layout = cases::KvLayout::ds_page;
+      d.page_sizes = {ds_page_size};
+    }
     if (variant_.selection == Selection::any) return d;
     d.causal_only = true;
     if (variant_.selection == Selection::by_hand && row_.fault.empty()) {
@@ -252,7 +297,9 @@ class AiterDecode final : public Kernel {
     if (row_.q_len != 0) d.longest_q_len_max = row_.q_len;
     if (row_.prefill || row_.q_len == 0) return d;
     if (row_.persistent) {
-      if (row_.gqa == 16 && d.q_format == Format::bf16) d.heads = {16, 32, 64, 128};  // the others are folded
+      // Called with pages, the others are refused.
+      if (row_.gqa == 16 && d.q_format == Format::bf16 && row_.kv_type != "byte")
+        d.heads = {16, 32, 64, 128};  // the others are folded
       d.longest_q_len_min = d.q_format == Format::bf16 && row_.gqa == 16 ? 1
                             : row_.q_len == 4                            ? 3
                                                                          : row_.q_len;
@@ -265,9 +312,32 @@ class AiterDecode final : public Kernel {
     return d;
   }
 
+  [[nodiscard]] TokenTable table_for(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in) const {
+    return whole_pages() && p.page_size > 1 ? table_of_pages(p, in) : expand_to_tokens(p, in);
+  }
+
+  [[nodiscard]] WorkPlan plan_of(const cases::MlaDecode& p, const cases::MlaDecodeInputs& in,
+                                 const TokenTable& table, const DecodeLaunch& launch) const {
+    const int page_size = whole_pages() ? p.page_size : 1, heads = p.heads / launch.fold;
+    const PlanRequest request{.qo_indptr = in.qo_indptr,
+                              .kv_indptr = table.kv_indptr,
+                              .fold = launch.fold,
+                              .heads = heads,
+                              .max_q_len = longest_q_len(p),
+                              .granularity = page_size > 1 ? std::max(page_size, 16)
+                                             : launch.row.q_type == "fp8" && heads == 64 ? 32
+                                                                                         : 16,
+                              .slots = compute_units,
+                              .max_split_per_batch = p.num_splits,
+                              .causal = p.causal,
+                              .page_size = page_size,
+                              .kv_last_page_lens = table.kv_last_page_lens};
+    return variant_.planner == Planner::aiter ? plan_v1_2(request) : plan_simple(request, p.num_splits);
+  }
+
   [[nodiscard]] DecodeCall call(const cases::MlaDecode& p) const {
     return {.q_type = type_name(p.q_format),
-            .kv_type = type_name(p.kv_format),
+            .kv_type = kv_type_name(p),
             .heads = p.heads,
             .max_q_len = longest_q_len(p),
             .num_kv_splits = p.num_splits,
@@ -306,8 +376,8 @@ class AiterDecode final : public Kernel {
           in_(in),
           outcome_(outcome),
           buffers_(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes)),
-          page_size_(kernel.variant_.paging == Paging::pages ? p.page_size : 1),
-          tokens_(page_size_ > 1 ? whole_pages(p, in) : expand_to_tokens(p, in)),
+          page_size_(kernel.whole_pages() ? p.page_size : 1),
+          tokens_(kernel.table_for(p, in)),
           heads_(static_cast<std::size_t>(p.heads)),
           total_q_(static_cast<std::size_t>(in.qo_indptr.back())),
           max_q_len_(longest_q_len(p)) {}
@@ -373,21 +443,7 @@ class AiterDecode final : public Kernel {
       const std::vector<std::byte> q =
           permute ? fold_heads(in_.q, max_q_len_, plan.fold, q_row, false) : in_.q;
 
-      PlanRequest request{.qo_indptr = in_.qo_indptr,
-                          .kv_indptr = tokens_.kv_indptr,
-                          .fold = plan.fold,
-                          .heads = static_cast<int>(heads),
-                          .max_q_len = max_q_len_,
-                          .granularity = page_size_ > 1                        ? std::max(page_size_, 16)
-                                         : row_.q_type == "fp8" && heads == 64 ? 32
-                                                                               : 16,
-                          .slots = compute_units,
-                          .max_split_per_batch = p_.num_splits,
-                          .causal = p_.causal,
-                          .page_size = page_size_,
-                          .kv_last_page_lens = tokens_.kv_last_page_lens};
-      const WorkPlan work = kernel_.variant_.planner == Planner::aiter ? plan_v1_2(request)
-                                                                       : plan_simple(request, p_.num_splits);
+      const WorkPlan work = kernel_.plan_of(p_, in_, tokens_, plan);
 
       DecodeArguments args = common_arguments(q, in_.qo_indptr);
       hip::DeviceBuffer& out =
@@ -410,7 +466,7 @@ class AiterDecode final : public Kernel {
       args.ptr_rp.value = address(out);
       args.out_16_nosplit.value = 1;
       args.ptr_lsep.value = p_.return_lse ? address(final_lse) : 0;
-      if (!launch({static_cast<unsigned>(request.slots), 1, 1}, args)) return;
+      if (!launch({compute_units, 1, 1}, args)) return;
 
       auto reduced = download<std::uint16_t>(out);
       auto lse = download<float>(final_lse);
@@ -462,7 +518,9 @@ class AiterDecode final : public Kernel {
       hip::DeviceBuffer& pool = buffers_.add("KV", in_.kv_pool.size, p_.kv_format);
       pool.upload(in_.kv_pool);
       pool_ = &pool;
-      const auto kv_row = static_cast<std::uint32_t>(row_width * element_bytes(p_.kv_format));
+      const bool in_runs = p_.kv_layout == cases::KvLayout::ds_page;
+      const auto kv_row =
+          static_cast<std::uint32_t>(in_runs ? ds_row_bytes : row_width * element_bytes(p_.kv_format));
       DecodeArguments args;
       args.ptr_q.value = address(buffers_.add("Q", q, p_.q_format));
       args.ptr_kv.value = address(pool);
@@ -476,7 +534,7 @@ class AiterDecode final : public Kernel {
       args.s_bs.value = kv_row * static_cast<std::uint32_t>(page_size_);
       args.s_log2_plen.value = static_cast<std::uint32_t>(std::countr_zero(unsigned(page_size_)));
       args.s_cp_world_size.value = 1;
-      if (p_.kv_format != Format::bf16) {
+      if (p_.kv_format != Format::bf16 && !in_runs) {
         if (p_.q_format != Format::bf16) args.ptr_qscale.value = address(add_scale("q_scale", p_.q_scale));
         args.ptr_kvscale.value = address(add_scale("kv_scale", p_.kv_scale));
       }
@@ -529,6 +587,14 @@ class AiterDecode final : public Kernel {
 };
 
 }  // namespace
+
+std::optional<std::vector<PlannedPart>> planned_parts(const Kernel& kernel, const cases::Case& c,
+                                                      const cases::Inputs& inputs, std::int64_t token,
+                                                      int head) {
+  const auto* decode = dynamic_cast<const AiterDecode*>(&kernel);
+  if (decode == nullptr || !decode->persistent()) return std::nullopt;
+  return decode->parts(c, inputs, token, head);
+}
 
 std::vector<std::unique_ptr<const Kernel>> aiter_kernels(const std::filesystem::path& hsa) {
   const auto table = std::make_shared<const std::vector<AsmRow>>(read_asm_table(hsa, "gfx942"));

@@ -26,8 +26,10 @@
 // sets it).
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/kernel.h"
@@ -36,5 +38,19 @@ namespace attest::device::aiter {
 
 /// Throws DeviceError when `hsa` holds no readable table.
 std::vector<std::unique_ptr<const Kernel>> aiter_kernels(const std::filesystem::path& hsa);
+
+/// What a persistent launch does of one result row: one work item of the plan.
+struct PlannedPart {
+  int workgroup = 0, work = 0;            ///< work: entry of work_info_set
+  std::int32_t kv_start = 0, kv_end = 0;  ///< entries of kv_page_indices
+  bool final = true;                      ///< stores to out; else to splitData and splitLse
+  std::int64_t row = 0;                   ///< of that buffer, in rows of one head
+};
+
+/// The works that have query row `token` (of all requests) in head `head`, in the order of the plan.
+/// nullopt: no persistent kernel of this contract. Throws DeviceError when the kernel refuses the case.
+std::optional<std::vector<PlannedPart>> planned_parts(const Kernel& kernel, const cases::Case& c,
+                                                      const cases::Inputs& inputs, std::int64_t token,
+                                                      int head);
 
 }  // namespace attest::device::aiter

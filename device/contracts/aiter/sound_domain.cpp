@@ -32,6 +32,7 @@ constexpr Limit limits[] = {
     {.kernel = "mla_dec_stage1_bf16_a16w16_subQ16_mqa16_ps"},
     {.kernel = "mla_a16w16_qh16_m16x4_n16x1_coex0_mask1_ps"},
     {.kernel = "mla_a16w8_qh16_m16x4_n16x1_coex0_mask1_ps"},
+    {.kernel = "mla_a16w8_qh16_m16x4_n16x1_coex0_mask1_ps_page64_ds32"},
     {.kernel = "mla_a8w8_qh16_qseqlen1_gqaratio16_ps"},
     {.kernel = "mla_a8w8_qh64_qseqlen1_gqaratio64_v3_ps"},
     {.kernel = "mla_a8w8_qh64_qseqlen1_gqaratio64_lse_v3_ps"},

@@ -30,6 +30,9 @@ class AttestMlaDecode final : public AttestKernel {
     const auto other = [](std::string_view field, Format format, std::string_view wanted) {
       return fmt::format("formats.{} is {}; it takes {}", field, cases::name(format), wanted);
     };
+    if (p.kv_layout != cases::KvLayout::rows) {
+      return fmt::format("formats.kv_layout is {}; it takes rows", cases::name(p.kv_layout));
+    }
     if (p.kv_format != Format::bf16 && p.kv_format != Format::fp8_e4m3fnuz) {
       return other("kv", p.kv_format, "bf16 or fp8_e4m3fnuz");
     }

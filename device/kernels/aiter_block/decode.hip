@@ -43,6 +43,8 @@ constexpr int own = columns / lanes;       // columns of a lane
 constexpr int row_chunks = row_width / 8;  // of eight elements
 constexpr int rows = 4;                    // heads of one token that a wave takes at a time
 
+constexpr int ds_latents = 512;  // bytes of a token in the first run of a page
+
 struct Shared {
   float q[waves][rows][row_width];
 };
@@ -50,8 +52,8 @@ struct Shared {
 /// The keys of one request in the order in which a split has them.
 struct Keys {
   const char* pool;
-  const std::int32_t* table;  ///< the request's entries of kv_page_indices
-  std::uint32_t page_bytes, row_bytes;
+  const std::int32_t* table;            ///< the request's entries of kv_page_indices
+  std::uint32_t page_bytes, row_bytes;  ///< row_bytes: from a slot to the next, where the keys' rows begin
   int log2_page;
   int chunk, first, step;  ///< tokens; chunks
 
@@ -110,6 +112,49 @@ __device__ inline const char* pointer_of_lane(const char* pointer, int lane) {
 
 /// Attention of the four rows at `q` over the keys in front of `visible`.
 /// @param score_scale of base-2 exponents
+/// A cache in rows of 576 elements.
+template <typename Elements>
+struct Rows {
+  static constexpr std::uint32_t row_bytes = row_width * Elements::bytes;
+  /// Elements 8 chunk to 8 chunk + 7 of the key at `key`.
+  __device__ static void load(const Keys&, const char* key, int chunk, float (&to)[8]) {
+    widen(Elements::to_bf16(reinterpret_cast<const typename Elements::Chunk*>(key)[chunk]), to);
+  }
+};
+
+/// Pages in three runs: 512 fp8 a token, then 4 f32 scales a token, then 64 bf16 a token. `key` is in the
+/// first run.
+struct DsPages {
+  static constexpr std::uint32_t row_bytes = ds_latents;
+  __device__ static void load(const Keys& keys, const char* key, int chunk, float (&to)[8]) {
+    const auto in_page =
+        static_cast<std::uint32_t>(static_cast<std::uint64_t>(key - keys.pool) % keys.page_bytes);
+    const int slot = static_cast<int>(in_page / ds_latents), tokens = 1 << keys.log2_page;
+    const char* scales = key - in_page + tokens * ds_latents;
+    if (chunk >= ds_latents / 8) {
+      const auto* rope = reinterpret_cast<const u32x4*>(scales + tokens * 16 + slot * 128);
+      return widen(rope[chunk - ds_latents / 8], to);
+    }
+    widen(Fp8::to_bf16(reinterpret_cast<const Fp8::Chunk*>(key)[chunk]), to);
+#if defined(ATTEST_FAULT_FIRST_SCALE_FOR_ALL)
+    const float scale = reinterpret_cast<const float*>(scales)[4 * slot];
+#else
+    const float scale = reinterpret_cast<const float*>(scales)[4 * slot + chunk / 16];
+#endif
+    u32x4 restored;
+    for (int word = 0; word < 4; ++word) {
+      const float low = to[2 * word] * scale, high = to[2 * word + 1] * scale;
+#if defined(ATTEST_FAULT_LATENTS_TRUNCATED)
+      restored[word] = __builtin_bit_cast(std::uint32_t, low) >> 16 |
+                       (__builtin_bit_cast(std::uint32_t, high) & 0xffff0000u);
+#else
+      restored[word] = pack_bf16(low, high);
+#endif
+    }
+    widen(restored, to);
+  }
+};
+
 template <typename Q, typename KV>
 __device__ Part attend(Shared& shared, const char* q, const Keys& keys, int visible, float score_scale,
                        float out_scale) {
@@ -139,7 +184,7 @@ __device__ Part attend(Shared& shared, const char* q, const Keys& keys, int visi
     float p[rows] = {};
     for (int c = 0; c < row_chunks; ++c) {
       float k[8];
-      widen(KV::to_bf16(reinterpret_cast<const typename KV::Chunk*>(key)[c]), k);
+      KV::load(keys, key, c, k);
       for (int r = 0; r < rows; ++r)
         for (int e = 0; e < 8; ++e) p[r] += own_q[r][8 * c + e] * k[e];
     }
@@ -154,7 +199,7 @@ __device__ Part attend(Shared& shared, const char* q, const Keys& keys, int visi
     }
     for (int j = 0; j < count; ++j) {
       float v[8];
-      widen(KV::to_bf16(reinterpret_cast<const typename KV::Chunk*>(pointer_of_lane(key, j))[lane]), v);
+      KV::load(keys, pointer_of_lane(key, j), lane, v);
       for (int r = 0; r < rows; ++r)
         for (int e = 0; e < own; ++e) part.out[r][e] += from_lane(p[r], j) * v[e];
     }
@@ -232,7 +277,7 @@ __device__ void split_decode(const DecodeArguments& args) {
   const Keys keys{reinterpret_cast<const char*>(args.ptr_kv.value),
                   reinterpret_cast<const std::int32_t*>(args.ptr_ltd.value) + kv_indptr[request],
                   args.s_bs.value,
-                  row_width * KV::bytes,
+                  KV::row_bytes,
                   log2_page,
                   own_chunk,
                   split,
@@ -294,7 +339,7 @@ __device__ void persistent_decode(const DecodeArguments& args) {
     const Keys keys{reinterpret_cast<const char*>(args.ptr_kv.value),
                     reinterpret_cast<const std::int32_t*>(args.ptr_ltd.value) + kv_start,
                     args.s_bs.value,
-                    row_width * KV::bytes,
+                    KV::row_bytes,
                     log2_page,
                     lanes,
                     0,
@@ -325,11 +370,12 @@ __device__ void persistent_decode(const DecodeArguments& args) {
     body(args);                                                                                         \
   }
 
-ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q1, (split_decode<Bf16, Bf16, 16, 16, 64, true>))
-ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q4, (split_decode<Bf16, Bf16, 16, 128, 16, false>))
-ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q8, (split_decode<Bf16, Bf16, 16, 128, 16, false>))
-ATTEST_BLOCK_KERNEL(attest_fp8_qh16_q4, (split_decode<Fp8, Fp8, 16, 64, 16, false>))
-ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q4_ps, (persistent_decode<Bf16, Bf16, 16>))
-ATTEST_BLOCK_KERNEL(attest_bf16_fp8_qh16_q4_ps, (persistent_decode<Bf16, Fp8, 16>))
-ATTEST_BLOCK_KERNEL(attest_fp8_qh64_q1_ps, (persistent_decode<Fp8, Fp8, 64>))
-ATTEST_BLOCK_KERNEL(attest_fp8_qh64_q1_lse_ps, (persistent_decode<Fp8, Fp8, 64>))
+ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q1, (split_decode<Bf16, Rows<Bf16>, 16, 16, 64, true>))
+ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q4, (split_decode<Bf16, Rows<Bf16>, 16, 128, 16, false>))
+ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q8, (split_decode<Bf16, Rows<Bf16>, 16, 128, 16, false>))
+ATTEST_BLOCK_KERNEL(attest_fp8_qh16_q4, (split_decode<Fp8, Rows<Fp8>, 16, 64, 16, false>))
+ATTEST_BLOCK_KERNEL(attest_bf16_qh16_q4_ps, (persistent_decode<Bf16, Rows<Bf16>, 16>))
+ATTEST_BLOCK_KERNEL(attest_bf16_fp8_qh16_q4_ps, (persistent_decode<Bf16, Rows<Fp8>, 16>))
+ATTEST_BLOCK_KERNEL(attest_bf16_ds_qh16_q4_ps, (persistent_decode<Bf16, DsPages, 16>))
+ATTEST_BLOCK_KERNEL(attest_fp8_qh64_q1_ps, (persistent_decode<Fp8, Rows<Fp8>, 64>))
+ATTEST_BLOCK_KERNEL(attest_fp8_qh64_q1_lse_ps, (persistent_decode<Fp8, Rows<Fp8>, 64>))

@@ -12,6 +12,7 @@ set(block_rows
   "bf16,bf16,16,0,8,0,1,0,attest_bf16_qh16_q8"
   "bf16,bf16,16,1,4,0,1,0,attest_bf16_qh16_q4_ps"
   "bf16,fp8,16,1,4,0,1,0,attest_bf16_fp8_qh16_q4_ps"
+  "bf16,byte,16,1,4,0,1,0,attest_bf16_ds_qh16_q4_ps"
   "fp8,fp8,16,0,4,0,1,0,attest_fp8_qh16_q4"
   "fp8,fp8,64,1,1,0,1,0,attest_fp8_qh64_q1_ps"
   "fp8,fp8,64,1,1,0,1,1,attest_fp8_qh64_q1_lse_ps")
@@ -48,4 +49,8 @@ attest_block_fault(f32_into_bf16 ROWS attest_bf16_qh16_q4
   IMITATES cases/findings/aiter/bf16-8-heads-one-split-f32-into-bf16.json)
 attest_block_fault(page_offset_32bit ROWS attest_bf16_qh16_q4 attest_bf16_qh16_q4_ps
   IMITATES https://github.com/ROCm/aiter/issues/2768)
+attest_block_fault(latents_truncated ROWS attest_bf16_ds_qh16_q4_ps
+  IMITATES cases/findings/aiter/bf16-ds-16-heads-persistent-latents-truncated.json)
+attest_block_fault(first_scale_for_all ROWS attest_bf16_ds_qh16_q4_ps
+  IMITATES https://github.com/vllm-project/vllm/pull/32976)
 file(CONFIGURE OUTPUT ${ATTEST_KERNEL_DIR}/${block_folder}/mla_asm.csv CONTENT "${block_table}" @ONLY)
