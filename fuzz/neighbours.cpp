@@ -52,7 +52,7 @@ Json::json_pointer change_list(Json& json, const Json::json_pointer& at, const J
     auto member = list[mine].begin();
     std::advance(member, random.next() % list[mine].size());
     if (given[other].contains(member.key())) {
-      const std::string key = member.key();
+      const std::string& key = member.key();
       list[mine][key] = given[other].at(key);
       return at / mine / key;
     }

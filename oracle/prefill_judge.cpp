@@ -326,7 +326,8 @@ class Examination {
       return std::max(0, h.kv_len - h.q_len + position + 1);
     };
     // The first `seen(h, position)` keys of the call in place of the right number.
-    const auto other_bound = [&](const char* text, std::function<int(const Head&, int)> seen) -> Defect {
+    const auto other_bound = [&](const char* text,
+                                 const std::function<int(const Head&, int)>& seen) -> Defect {
       return {text, 1, [=](const Head& h, int position, int) -> std::optional<Imagined> {
                 const int now = std::clamp(seen(h, position), 0, h.kv_len);
                 if (now == visible_of_call(h, position)) return std::nullopt;
@@ -336,7 +337,7 @@ class Examination {
     };
     // Keys of the context with another weight.
     const auto context_keys = [&](const char* text, int variants, double offset,
-                                  std::function<bool(const Head&, Index, int)> which) -> Defect {
+                                  const std::function<bool(const Head&, Index, int)>& which) -> Defect {
       return {text, variants, [=](const Head& h, int position, int variant) -> std::optional<Imagined> {
                 const Index end = Index{h.context_len} + visible_of_call(h, position);
                 bool any = false;

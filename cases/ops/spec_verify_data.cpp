@@ -147,7 +147,8 @@ std::int32_t sample(std::span<const float> q, double u) {
   for (std::size_t v = 0; v < q.size(); ++v) {
     if (!(q[v] > 0)) continue;
     last = static_cast<std::int32_t>(v);
-    if ((left -= double{q[v]}) < 0) break;
+    left -= double{q[v]};
+    if (left < 0) break;
   }
   return last;
 }

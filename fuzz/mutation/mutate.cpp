@@ -237,7 +237,7 @@ int mutate(const fs::path& kernels, std::uint64_t seed, int cases, bool list) {
 }  // namespace
 }  // namespace attest::fuzz
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): a tool of ours, run by hand
   CLI::App app("Takes waits, barriers and s_nops out of our kernels and tells what notices");
   std::string kernels = attest::device::hip::kernel_directory().string();
   std::uint64_t seed = 1;

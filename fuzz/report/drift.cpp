@@ -90,7 +90,7 @@ Drift drift_case_by_case(const std::vector<UsedTwice>& cases, double alpha) {
   return drift;
 }
 
-Drift drift_by_distribution(std::vector<Used> before, std::vector<Used> after, double alpha) {
+Drift drift_by_distribution(const std::vector<Used>& before, const std::vector<Used>& after, double alpha) {
   Drift drift;
   std::vector<double> a, b;
   std::vector<double> elements;

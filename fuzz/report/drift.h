@@ -78,6 +78,6 @@ struct Drift {
 };
 
 Drift drift_case_by_case(const std::vector<UsedTwice>& cases, double alpha);
-Drift drift_by_distribution(std::vector<Used> before, std::vector<Used> after, double alpha);
+Drift drift_by_distribution(const std::vector<Used>& before, const std::vector<Used>& after, double alpha);
 
 }  // namespace attest::fuzz::report

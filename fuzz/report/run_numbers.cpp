@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <utility>
 
 #include "fuzz/run_folder.h"
 #include "fuzz/summary.h"
@@ -26,7 +27,7 @@ double number_of(const Json& json) {
 template <class T>
 T member(const Json& json, const char* name, T otherwise = {}) {
   const auto it = json.find(name);
-  return it == json.end() || it->is_null() ? otherwise : it->get<T>();
+  return it == json.end() || it->is_null() ? std::move(otherwise) : it->get<T>();
 }
 
 std::optional<Json> read_json(const std::string& path) {

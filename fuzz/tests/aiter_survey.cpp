@@ -152,7 +152,7 @@ void survey(device::Device& device, const device::Kernel& kernel, int longest, b
   for (const Setting& s : settings_of(*kernel.domain())) {
     std::string line = line_of(device, kernel, s, longest, every_length);
     auto it = std::find_if(lines.begin(), lines.end(), [&](const auto& l) { return l.first == line; });
-    if (it == lines.end()) it = lines.insert(lines.end(), {std::move(line), {}});
+    if (it == lines.end()) it = lines.emplace(lines.end(), std::move(line), std::vector<std::string>{});
     it->second.push_back(s.text());
   }
   for (const auto& [line, settings] : lines)

@@ -110,7 +110,7 @@ fuzz::Evaluation answer(const std::string& kernel, const cases::Case& c) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) {  // NOLINT(bugprone-exception-escape): a worker that dies is what it is for
   if (argc != 3) return 2;
   const bool sick = ::access(variable("FAKE_WORKER_SICK").c_str(), F_OK) == 0;
   if (sick || std::string(argv[1]) == "none") {

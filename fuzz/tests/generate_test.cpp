@@ -112,8 +112,8 @@ TEST_CASE("100000 cases are valid, small, and reach every value of every axis") 
     std::int64_t pages = 0;
     for (const Request& r : p.requests) pages += (r.kv_len + p.page_size - 1) / p.page_size;
     pool_bytes.push_back(pages * (std::int64_t{p.page_size} * 1152 + c.memory.page_padding_bytes));
-    const auto count = [&](const std::string& axis, auto value) {
-      if constexpr (std::is_arithmetic_v<decltype(value)>) {
+    const auto count = [&](const std::string& axis, const auto& value) {
+      if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
         ++seen[axis + "=" + std::to_string(value)];
       } else {
         ++seen[axis + "=" + value];

@@ -38,8 +38,10 @@ struct Draws {
   }
   int from(std::span<const float> p) {
     double left = uniform();
-    for (std::size_t v = 0; v + 1 < p.size(); ++v)
-      if ((left -= double{p[v]}) < 0) return static_cast<int>(v);
+    for (std::size_t v = 0; v + 1 < p.size(); ++v) {
+      left -= double{p[v]};
+      if (left < 0) return static_cast<int>(v);
+    }
     return static_cast<int>(p.size()) - 1;
   }
   std::array<float, 4> exponentials() {

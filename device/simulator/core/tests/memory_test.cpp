@@ -9,7 +9,6 @@
 #include <vector>
 
 using attest::device::sim::Memory;
-using attest::device::sim::Region;
 namespace note = attest::device::sim::note;
 
 TEST_CASE("bounds are exact to the byte") {
