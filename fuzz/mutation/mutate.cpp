@@ -81,10 +81,7 @@ class Laboratory {
     return read_file(kernels_ / (name + ".co"));
   }
 
-  void add_problem(cases::Case c) {
-    cases::Inputs inputs = cases::materialise(c);
-    problems_.push_back({std::move(c), std::move(inputs)});
-  }
+  void add_problem(const cases::Case& c) { problems_.push_back({c, cases::materialise(c)}); }
   [[nodiscard]] const std::vector<Problem>& problems() const { return problems_; }
 
   /// The kernels of a folder in which `object` holds `bytes`; its own, so that no cache mixes them up.
