@@ -51,7 +51,7 @@ class PerDword {
 
   /// The first of [k, behind) whose index is not `same`, or a little before it.
   [[nodiscard]] std::size_t skip(std::size_t k, std::size_t behind, std::size_t same) const {
-    constexpr std::size_t together = 16;
+    constexpr std::size_t together = dwords < 16 ? dwords : 16;
     for (; k + together <= behind; k += together) {
       unsigned different = 0;
       for (std::size_t n = 0; n < together; ++n) different |= index_[k + n] ^ static_cast<unsigned>(same);
