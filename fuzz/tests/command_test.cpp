@@ -510,7 +510,7 @@ TEST_CASE("the word aiter stands for all kernels of the folder, and the summary 
     for (const auto& [why, count] : cells.at("refusals").items())
       named_check = named_check || why.find("AITER refuses: asm_mla.cu: cannot find suitable kernel") == 0;
   }
-  CHECK(summary.at("by_kernel").size() == 8 + 8 + 4 + 6);  // objects; with pages; with a simple plan; calls
+  CHECK(summary.at("by_kernel").size() == 9 + 9 + 5 + 6);  // objects; with pages; with a simple plan; calls
   CHECK(cases == summary.at("cases"));
   CHECK(refused_cells > 0);
   CHECK(named_check);
