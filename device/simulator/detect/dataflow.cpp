@@ -7,13 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "device/simulator/core/dispatch.h"
 #include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/hazard_at.h"
+#include "device/simulator/detect/sources.h"
 #include "device/simulator/detect/spare.h"
 #include "device/simulator/detect/taint_memory.h"
 #include "device/simulator/detect/taint_scalar.h"
@@ -146,14 +146,6 @@ class Flow final : public Observer {
     if (gate.tainted_scalars != taint.scalar_signature()) gate.tainted_scalars = taint.scalar_signature();
   }
 
-  /// A load that brought never-written data.
-  struct Source {
-    u64 number = 0;
-    Space space = Space::global;
-    u64 address = 0;
-    int lane = -1;
-  };
-
   static bool dirty_scalars(const WaveTaint& taint, const Plan& plan) {
     return taint.dirty_scalars(plan.scalars) || (plan.masked && taint.dirty_exec());
   }
@@ -186,21 +178,29 @@ class Flow final : public Observer {
 
   void say_undefined(const Step& step, Origin from, int lane, const char* what, std::uint32_t rank) {
     if (!shared_.colours.undefined) return;
-    const std::uint32_t with = origin::is_instruction(from) ? from - 1 : no_index;
+    const Source source = sources_.find(from, step.wave.id_in_group);
+    const bool loaded = origin::is_instruction(source.origin);
+    const std::uint32_t with = loaded ? source.origin - 1 : no_index;
     if (!is_new(shared_.launch, Detector::uninitialised, step, with)) return;
     Hazard h = hazard_at(shared_.launch, Detector::uninitialised, step, with);
     h.rank = rank;
     h.lane = lane;
+    const bool elsewhere = source.wave != step.wave.id_in_group;
+    if (elsewhere) h.other_wave = static_cast<int>(source.wave);
     std::string subject = "data that nobody wrote";
-    if (const auto found = sources_.find({step.wave.id_in_group, with}); found != sources_.end()) {
-      const Source& source = found->second;
-      h.distance = static_cast<std::int64_t>(step.number - source.number);
+    if (source.lane >= 0) {
+      if (!elsewhere) h.distance = static_cast<std::int64_t>(step.number - source.number);
       if (lane < 0) h.lane = source.lane;
       place(h, source);
       subject = "never-written " + h.buffer;
-    } else if (with == no_index && from != origin::none) {
-      subject = register_name(step.wave, from) + ", never written,";
+    } else if (!loaded && source.origin != origin::none) {
+      subject = fmt::format("{}{}, never written,", register_name(step.wave, source.origin),
+                            elsewhere ? fmt::format(" of wave {}", source.wave) : "");
     }
+    if (source.through_lds || source.through_scratch)
+      subject += fmt::format(" went through {} and", !source.through_scratch ? "LDS"
+                                                     : source.through_lds    ? "LDS and scratch"
+                                                                             : "scratch");
     h.message = fmt::format("{} {}", subject, what);
     shared_.launch.findings.report.add(std::move(h));
   }
@@ -305,13 +305,13 @@ class Flow final : public Observer {
       if (a.reads() && step.instruction.dst != operand::none) load_scalar(taint, step);
       return;
     }
-    if (a.shape.lds_dma) return memory_.load_to_lds(step);
+    if (a.shape.lds_dma) return memory_.load_to_lds(step, sources_);
     if (a.reads() && !step.effects.vector_writes.empty() &&
         (a.shape.kind != AccessKind::atomic || step.instruction.encoding == Encoding::ds ||
          step.instruction.sc0)) {
       load(taint, step, dirty_registers);
     }
-    if (a.writes()) memory_.store(step, taint);
+    if (a.writes()) memory_.store(step, taint, sources_);
   }
 
   /// Addresses, and data that is stored for good.
@@ -366,7 +366,8 @@ class Flow final : public Observer {
 
   void remember(const Step& step, const Loaded& loaded) {
     if (loaded.lane < 0) return;
-    sources_[{step.wave.id_in_group, step.index}] = {step.number, loaded.space, loaded.address, loaded.lane};
+    sources_.loaded({origin::instruction(step.index), step.wave.id_in_group, step.number, loaded.space,
+                     loaded.address, loaded.lane});
   }
 
   void load(WaveTaint& taint, const Step& step, bool dirty_registers) {
@@ -383,7 +384,9 @@ class Flow final : public Observer {
         if ((dst.bytes >> b & 1) != 0)
           now.undefined[b] = (now.undefined[b] & ~exec) | (brought.undefined[b] & exec);
       now.inexact = (dst.bytes == 0xf ? now.inexact & ~exec : now.inexact) | (brought.inexact & exec);
-      if ((brought.undefined_lanes() & exec) != 0) now.undefined_from = origin::instruction(step.index);
+      if ((brought.undefined_lanes() & exec) != 0)
+        now.undefined_from =
+            brought.undefined_from != origin::none ? brought.undefined_from : origin::instruction(step.index);
       if ((brought.inexact & exec) != 0) now.inexact_from = origin::instruction(step.index);
       now |= unsure;
       taint.set_row(dst.first + d, now);
@@ -414,7 +417,7 @@ class Flow final : public Observer {
   Shared& shared_;
   std::vector<WaveTaint> waves_;
   MemoryTaint memory_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Source> sources_;  ///< by wave and instruction
+  Sources sources_;
   std::vector<BitTaint> scalars_;
   std::span<Gate> gates_;
 };

@@ -5,7 +5,8 @@
 //   uninitialised   data nobody wrote (memory since hipMalloc, LDS and scratch since the workgroup's start,
 //                   registers since the wave's) becomes an address, decides a branch, decides whether a store
 //                   happens, or is stored to memory that outlives the kernel. Moving it about is no hazard:
-//                   compilers do.
+//                   compilers do. What went through LDS or scratch is reported with the instruction and the
+//                   buffer (or the register) that it came from first.
 //   fidelity        a result that is not bit-exact (exec/fidelity.h) becomes an address or decides a branch.
 //                   What it decides may go the other way on hardware, so the run says little about it. That
 //                   it is stored is the oracle's business.

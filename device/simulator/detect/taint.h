@@ -23,16 +23,21 @@
 
 namespace attest::device::sim::detect {
 
-/// Where a taint entered: an instruction of the program (number + 1), or a register as it was at entry.
+/// Where a taint entered: an instruction of the program (number + 1), a register as it was at entry, or one of
+/// the two by way of LDS or scratch (sources.h).
 using Origin = std::uint32_t;
 namespace origin {
 inline constexpr Origin none = 0;
+inline constexpr Origin kept = 0x40000000;                         ///< + number
 inline constexpr Origin vector = 0x80000000, scalar = 0xc0000000;  ///< + row, + operand code
 constexpr Origin instruction(std::uint32_t index) {
   return index + 1;
 }
 constexpr bool is_instruction(Origin o) {
-  return o != none && o < vector;
+  return o != none && o < kept;
+}
+constexpr bool is_kept(Origin o) {
+  return o >= kept && o < vector;
 }
 }  // namespace origin
 

@@ -120,16 +120,36 @@ void MemoryTaint::start(Memory& memory, std::uint32_t lds_bytes, std::uint32_t w
   region_ = nullptr;
   lds_.assign(lds_bytes, 0);
   lds_plain_.assign(lds_bytes / block_bytes, 0);
+  lds_kept_.clear();
   // Of a large stack little is used.
   const std::size_t size = std::size_t{waves} * lanes * scratch_bytes;
   if (scratch_.size() == size && scratch_bytes_ == scratch_bytes) {
     for (std::size_t lane = 0; lane < size; lane += scratch_bytes)
       std::memset(scratch_.data() + lane, 0, scratch_used_);
+    for (std::size_t lane = 0; lane < scratch_kept_.size(); lane += scratch_bytes / 4)
+      std::fill_n(scratch_kept_.begin() + static_cast<std::ptrdiff_t>(lane), (scratch_used_ + 3) / 4,
+                  origin::none);
   } else {
+    scratch_kept_.clear();
     scratch_.assign(size, 0);
   }
   scratch_used_ = 0;
   scratch_bytes_ = scratch_bytes;
+}
+
+Origin MemoryTaint::kept(Space space, const std::uint8_t* notes) const {
+  if (space == Space::global) return origin::none;
+  const std::vector<Origin>& all = space == Space::lds ? lds_kept_ : scratch_kept_;
+  return all.empty()
+             ? origin::none
+             : all[static_cast<std::size_t>(notes - (space == Space::lds ? lds_ : scratch_).data()) / 4];
+}
+
+void MemoryTaint::keep(Space space, const std::uint8_t* notes, Origin from) {
+  const std::vector<std::uint8_t>& of = space == Space::lds ? lds_ : scratch_;
+  std::vector<Origin>& all = space == Space::lds ? lds_kept_ : scratch_kept_;
+  if (all.empty()) all.resize((of.size() + 3) / 4);
+  all[static_cast<std::size_t>(notes - of.data()) / 4] = from;
 }
 
 Space MemoryTaint::space_of(const Access& access, int lane) {
@@ -218,8 +238,10 @@ Loaded MemoryTaint::load(const Step& step) {
     }
     if (clean) return loaded;
   }
-  const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane) {
+  const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane,
+                             std::uint64_t address) {
     const std::uint64_t bit = std::uint64_t{1} << lane;
+    const Space space = space_of(a, lane);
     for (std::uint32_t k = 0; k < bytes; ++k) {
       if (k % 4 == 0 && bytes - k >= 4) {
         std::uint32_t word = 0;
@@ -232,10 +254,13 @@ Loaded MemoryTaint::load(const Step& step) {
       }
       LaneTaint& t = loaded.dword[(first_dword + k / 4) % 4];
       if ((p[k] & note::written) == 0) {
+        const Origin from = kept(space, p + k);
+        if (t.undefined_lanes() == 0) t.undefined_from = from;
         t.undefined[k % 4] |= bit;
-        if (loaded.lane < 0) {
+        if (from == origin::none && loaded.lane < 0) {
           loaded.lane = lane;
-          loaded.space = space_of(a, lane);
+          loaded.space = space;
+          loaded.address = address + k;
         }
       }
       if ((p[k] & note::inexact) != 0) t.inexact |= bit;
@@ -249,13 +274,7 @@ Loaded MemoryTaint::load(const Step& step) {
       const std::uint8_t* p = notes(step, space_of(a, l), address, bytes, l);
       if (p == nullptr || plain(p, bytes)) continue;
       loaded.clean = false;
-      const bool first = loaded.lane < 0;
-      note_lane(p, bytes, part * a.bytes / 4, l);
-      if (first && loaded.lane == l) {
-        std::uint32_t k = 0;
-        while ((p[k] & note::written) != 0) ++k;
-        loaded.address = address + k;
-      }
+      note_lane(p, bytes, part * a.bytes / 4, l, address);
     }
   }
   if (loaded.clean) return loaded;
@@ -313,7 +332,7 @@ Loaded MemoryTaint::load_scalar(const Step& step, std::vector<BitTaint>& registe
   return loaded;
 }
 
-void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
+void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sources) {
   const Access& a = *step.access;
   const Instruction& i = step.instruction;
   const std::string_view name = info(i.op).name;
@@ -340,6 +359,13 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
     }
     if (clean && everyday && fill_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start))
       continue;
+    Origin from[2][4] = {};  // of each register, in LDS and in scratch
+    const auto keep_dword = [&](Space space, std::uint32_t d, const std::uint8_t* p) {
+      Origin& o = from[space == Space::lds ? 0 : 1][d % 4];
+      if (o == origin::none)
+        o = sources.keep(taint.row(row + d).undefined_from, step.wave.id_in_group, space);
+      keep(space, p, o);
+    };
     for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
       const std::uint32_t bytes = a.bytes_of(l);
@@ -352,15 +378,17 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint) {
       }
       if (space == Space::lds) not_plain(a.address[part][l], bytes);
       for (std::uint32_t k = 0; k < bytes; ++k) {
-        const LaneTaint& t = taint.row(row + (a.shape.bytes == 0 ? 0 : k / 4));
+        const std::uint32_t d = a.shape.bytes == 0 ? 0 : k / 4;
+        const LaneTaint& t = taint.row(row + d);
         if (k % 4 == 0 && bytes - k >= 4 && !high && (t.undefined_lanes() >> l & 1) == 0) {
           const std::uint32_t word = dword_written | ((t.inexact >> l & 1) != 0 ? dword_inexact : 0);
           std::memcpy(p + k, &word, 4);
           k += 3;
           continue;
         }
-        const bool undefined = (t.undefined[(high ? 2 : 0) + k % 4] >> l & 1) != 0;
-        p[k] = static_cast<std::uint8_t>((undefined && space != Space::global ? 0 : note::written) |
+        const bool undefined = space != Space::global && (t.undefined[(high ? 2 : 0) + k % 4] >> l & 1) != 0;
+        if (undefined) keep_dword(space, d, p + k);
+        p[k] = static_cast<std::uint8_t>((undefined ? 0 : note::written) |
                                          ((t.inexact >> l & 1) != 0 ? note::inexact : 0));
       }
     }
@@ -374,18 +402,40 @@ void MemoryTaint::store_scalar(const Step& step) {
   if (p != nullptr) std::memset(p, note::written, a.bytes_of(0));
 }
 
-void MemoryTaint::load_to_lds(const Step& step) {
+void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
   const Access& a = *step.access;
+  const std::uint32_t wave = step.wave.id_in_group;
+  Origin own = origin::none;
   for (std::uint64_t m = a.dma; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     std::uint8_t* to = notes(step, Space::lds, a.address[1][l], 4, l);
     if (to == nullptr) continue;
     std::memset(to, note::written, 4);
-    if ((a.global >> l & 1) == 0) continue;
+    if ((a.touched() >> l & 1) == 0) continue;
     not_plain(a.address[1][l], 4);
+    const Space space = space_of(a, l);
     const std::uint32_t bytes = a.bytes_of(l);
-    const std::uint8_t* from = notes(step, Space::global, a.address[0][l], bytes, l);
-    if (from != nullptr) std::memcpy(to, from, bytes);
+    const std::uint8_t* from = notes(step, space, a.address[0][l], bytes, l);
+    if (from == nullptr) continue;
+    std::memcpy(to, from, bytes);
+    if (bytes < 4 && sign_extends(info(step.instruction.op).name))
+      std::memset(to + bytes, from[bytes - 1], 4 - bytes);
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      if ((to[k] & note::written) != 0) continue;
+      const std::uint32_t at = std::min(k, bytes - 1);
+      Origin o = kept(space, from + at);
+      if (o != origin::none) {
+        o = sources.keep(o, wave, Space::lds);
+      } else {
+        if (own == origin::none) {
+          const Origin here = origin::instruction(step.index);
+          sources.loaded({here, wave, step.number, space, a.address[0][l] + at, l});
+          own = sources.keep(here, wave, Space::lds);
+        }
+        o = own;
+      }
+      keep(Space::lds, to + k, o);
+    }
   }
 }
 

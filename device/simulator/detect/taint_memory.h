@@ -5,10 +5,11 @@
 //
 //   MemoryTaint memory;
 //   const Loaded loaded = memory.load(step);     // the taint of what a load brings, lane by lane
-//   memory.store(step, taint);                   // notes what a store leaves behind
+//   memory.store(step, taint, sources);          // notes what a store leaves behind
 //
 // A store to guest memory leaves written bytes whatever it stored: that never-written data reached memory has
-// been said by then, once.
+// been said by then, once. LDS and scratch keep beside never-written bytes where these came from, dword by
+// dword (sources.h); of a dword pieced together from two, the later.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,17 @@
 #include "device/simulator/core/memory.h"
 #include "device/simulator/detect/access.h"
 #include "device/simulator/detect/observer.h"
+#include "device/simulator/detect/sources.h"
 #include "device/simulator/detect/taint.h"
 
 namespace attest::device::sim::detect {
 
 struct Loaded {
-  LaneTaint dword[4];  ///< of each register that is written, without origins
+  /// Of each register that is written. undefined_from: what was stored there, or none, of the first lane that
+  /// has any; inexact_from: none.
+  LaneTaint dword[4];
   bool clean = true;
-  // Where the first never-written byte lies.
+  // Where the first byte lies that was not written at all; no lane: there is none.
   Space space = Space::global;
   std::uint64_t address = 0;
   int lane = -1;
@@ -39,10 +43,10 @@ class MemoryTaint {
   Loaded load(const Step& step);
   /// Of a scalar load: the SGPRs' bits, [dwords].
   Loaded load_scalar(const Step& step, std::vector<BitTaint>& registers);
-  void store(const Step& step, const WaveTaint& taint);
+  void store(const Step& step, const WaveTaint& taint, Sources& sources);
   void store_scalar(const Step& step);
   /// A load to LDS: the notes move with the bytes.
-  void load_to_lds(const Step& step);
+  void load_to_lds(const Step& step, Sources& sources);
 
  private:
   /// The notes of [address, address + bytes) of a lane; nullptr: all written and exact.
@@ -58,12 +62,17 @@ class MemoryTaint {
   static bool moves_blocks(const Access& access);
   /// Of LDS bytes that may no longer be.
   void not_plain(std::uint64_t address, std::uint32_t bytes);
+  /// Where never-written bytes of LDS or scratch came from, by their notes; none: they were not stored.
+  [[nodiscard]] Origin kept(Space space, const std::uint8_t* notes) const;
+  void keep(Space space, const std::uint8_t* notes, Origin from);
 
   Memory* memory_ = nullptr;
   const Region* region_ = nullptr;
   std::vector<std::uint8_t> lds_;
   std::vector<std::uint8_t> lds_plain_;  ///< by 16 bytes: 1 only if all of these are written and exact
   std::vector<std::uint8_t> scratch_;    ///< [wave][lane][byte]
+  /// By dword of the notes, empty until the first. Means something only where bytes are never-written.
+  std::vector<Origin> lds_kept_, scratch_kept_;
   std::uint32_t scratch_bytes_ = 0;
   std::uint64_t scratch_used_ = 0;  ///< no lane has notes from here on
 };

@@ -65,6 +65,20 @@ KERNEL void table_good(u32* out, const u32* in) {
   table<true>(out, in);
 }
 
+// Rows staged in LDS and turned round there, from memory that the kernel before should have filled.
+static __attribute__((device)) void staged(u32* out, const u32* rows) {
+  SHARED static u32 tile[256];
+  tile[item()] = rows[item()];
+  synchronise();
+  out[item()] = tile[63 - item()];
+}
+KERNEL void staged_bad(u32* out, const u32* in) {
+  staged(out, out + 256);
+}
+KERNEL void staged_good(u32* out, const u32* in) {
+  staged(out, in + 256);
+}
+
 // An array of a work-item, in scratch, of which an element is set only when the loop gets there.
 template <u32 set>
 static __attribute__((device)) void local(u32* out, const u32* in, u32 length) {

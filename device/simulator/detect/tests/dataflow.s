@@ -337,6 +337,226 @@ pair memory_lds, 1024
 .endm
 pair memory_through, 1024
 
+// Never-written memory by way of LDS: the buffer is to blame, not the LDS.
+.macro bring reg, offset, fault
+  .if \fault
+  global_load_dword \reg, v1, s[4:5] offset:\offset
+  .else
+  global_load_dword \reg, v1, s[6:7] offset:\offset
+  .endif
+  s_waitcnt vmcnt(0)
+.endm
+
+.macro through_lds fault
+  bring v2, 256, \fault
+  ds_write_b32 v1, v2 offset:512
+  ds_read_b32 v3, v1 offset:512
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_lds, 1024
+
+// Wave 0 leaves it there, wave 1 takes it up, backwards.
+.macro through_waves fault
+  v_readfirstlane_b32 s8, v0
+  s_cmp_lg_u32 s8, 0
+  s_cbranch_scc1 .Lother\@
+  bring v2, 256, \fault
+  ds_write_b32 v1, v2
+  s_waitcnt lgkmcnt(0)
+.Lother\@:
+  s_barrier
+  s_cmp_eq_u32 s8, 0
+  s_cbranch_scc1 .Lend\@
+  v_sub_u32 v2, 0x1fc, v1
+  ds_read_b32 v3, v2
+  s_waitcnt lgkmcnt(0)
+  v_and_b32 v3, 0xfc, v3
+  global_load_dword v4, v3, s[6:7]
+  s_waitcnt vmcnt(0)
+  store v4
+.Lend\@:
+.endm
+pair through_waves, 256
+
+// The same with a register of wave 0.
+.macro through_waves_register fault
+  v_readfirstlane_b32 s8, v0
+  s_cmp_lg_u32 s8, 0
+  s_cbranch_scc1 .Lother\@
+  .if \fault == 0
+  v_mov_b32 v5, 7
+  .endif
+  ds_write_b32 v1, v5
+  s_waitcnt lgkmcnt(0)
+.Lother\@:
+  s_barrier
+  s_cmp_eq_u32 s8, 0
+  s_cbranch_scc1 .Lend\@
+  v_subrev_u32 v2, 0x100, v1
+  ds_read_b32 v3, v2
+  s_waitcnt lgkmcnt(0)
+  store v3
+.Lend\@:
+.endm
+pair through_waves_register, 256
+
+.macro through_scratch fault
+  bring v2, 256, \fault
+  scratch_store_dword off, v2, off offset:8
+  s_waitcnt vmcnt(0)
+  scratch_load_dword v3, off, off offset:8
+  s_waitcnt vmcnt(0)
+  v_cmp_gt_u32 vcc, 0, v3
+  s_nop 4
+  s_cbranch_vccz .Lend\@
+  store v0
+.Lend\@:
+.endm
+pair through_scratch, 0, 16
+
+.macro through_both fault
+  bring v2, 256, \fault
+  ds_write_b32 v1, v2
+  ds_read_b32 v3, v1
+  s_waitcnt lgkmcnt(0)
+  scratch_store_dword off, v3, off offset:8
+  s_waitcnt vmcnt(0)
+  scratch_load_dword v2, off, off offset:8
+  s_waitcnt vmcnt(0)
+  store v2
+.endm
+pair through_both, 1024, 16
+
+// Two loads, one ds_read2: each register has its own.
+.macro through_two fault
+  bring v2, 256, 1
+  bring v3, 512, \fault
+  ds_write2st64_b32 v1, v2, v3 offset1:1
+  ds_read2st64_b32 v[4:5], v1 offset1:1
+  s_waitcnt lgkmcnt(0)
+  store v5
+.endm
+pair through_two, 1024
+
+// What lies beside it was not stored at all.
+.macro through_beside fault
+  bring v2, 256, 1
+  ds_write_b32 v1, v2 offset:512
+  .if \fault == 0
+  ds_write_b32 v1, v0
+  .endif
+  ds_read_b32 v3, v1
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_beside, 1024
+
+// A later store forgets it: wholly, in part, and for something else that nobody wrote.
+.macro through_replaced fault
+  bring v2, 256, 1
+  ds_write_b32 v1, v2
+  .if \fault
+  ds_write_b16 v1, v0
+  .else
+  ds_write_b32 v1, v0
+  .endif
+  ds_read_b32 v3, v1
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_replaced, 1024
+
+.macro through_again fault
+  bring v2, 256, 1
+  ds_write_b32 v1, v2
+  ds_write_b32 v1, v0
+  .if \fault
+  ds_write_b16 v1, v5
+  .endif
+  ds_read_b32 v3, v1
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_again, 1024
+
+// Two turns of a loop, of which the first's value is stored: the load's second turn changes nothing.
+.macro through_loop fault
+  v_mov_b32 v4, v1
+  s_mov_b32 s8, 0
+.Lnext\@:
+  .if \fault
+  global_load_dword v2, v1, s[4:5] offset:256
+  .else
+  global_load_dword v2, v1, s[6:7] offset:256
+  .endif
+  s_waitcnt vmcnt(0)
+  ds_write_b32 v4, v2
+  v_add_u32 v1, 0x100, v1
+  v_add_u32 v4, 0x100, v4
+  s_add_u32 s8, s8, 1
+  s_cmp_lt_u32 s8, 3
+  s_cbranch_scc1 .Lnext\@
+  v_lshlrev_b32 v1, 2, v0
+  ds_read_b32 v3, v1 offset:256
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_loop, 1024
+
+// Each workgroup's LDS and scratch begin anew: workgroup 0 leaves it there, workgroup 1 reads what it never stored.
+.macro through_groups fault
+  s_cmp_lg_u32 s2, 0
+  s_cbranch_scc1 .Lsecond\@
+  bring v2, 256, 1
+  ds_write_b32 v1, v2
+  s_endpgm
+.Lsecond\@:
+  bring v2, 256, 1
+  ds_write_b32 v1, v2 offset:512
+  .if \fault == 0
+  ds_write_b32 v1, v0
+  .endif
+  ds_read_b32 v3, v1
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_groups, 1024
+
+.macro through_groups_scratch fault
+  s_cmp_lg_u32 s2, 0
+  s_cbranch_scc1 .Lsecond\@
+  bring v2, 256, 1
+  scratch_store_dword off, v2, off offset:8
+  s_endpgm
+.Lsecond\@:
+  bring v2, 256, 1
+  scratch_store_dword off, v2, off offset:12
+  .if \fault == 0
+  scratch_store_dword off, v0, off offset:8
+  .endif
+  s_waitcnt vmcnt(0)
+  scratch_load_dword v3, off, off offset:8
+  s_waitcnt vmcnt(0)
+  store v3
+.endm
+pair through_groups_scratch, 0, 16
+
+// From scratch straight to LDS, the byte sign-extended: its sign decides what lies above it.
+.macro through_scratch_dma fault
+  bring v2, 256, \fault
+  scratch_store_dword off, v2, off offset:8
+  s_waitcnt vmcnt(0)
+  s_mov_b32 m0, 0
+  s_nop 0
+  scratch_load_lds_sbyte off, off offset:8
+  s_waitcnt vmcnt(0)
+  ds_read_u8 v3, v1 offset:11
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_scratch_dma, 1024, 16
+
 .macro memory_scratch fault
   .if \fault == 0
   scratch_store_dword off, v0, off offset:8
