@@ -197,7 +197,7 @@ void locate(const Wave& w, const Instruction& i, const AccessShape& shape, Acces
   }
   if (!shape.lds_dma) return;
   a.dma = exec;
-  const std::uint32_t start = (w.sgpr[operand::m0] & 0xffffu) + static_cast<std::uint32_t>(i.imm);
+  const std::uint32_t start = lds_start(w, i);
   for_each_lane(exec, [&](int l) { a.address[1][l] = start + 4u * static_cast<unsigned>(l); });
 }
 

@@ -19,6 +19,7 @@
 #include "device/simulator/detect/taint_scalar.h"
 #include "device/simulator/detect/taint_vector.h"
 #include "device/simulator/exec/fidelity.h"
+#include "device/simulator/exec/memory_lanes.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -326,7 +327,10 @@ class Flow final : public Observer {
       const bool stored = a.shape.scalar && a.writes() && r.first == i.data[0];
       for (unsigned k = 0; k < r.count; ++k)
         if (r.first + k < 128)
-          sink_scalar(taint, step, r.first + k, r.first + k == operand::m0 ? 0xffffu : 0xffffffffu,
+          sink_scalar(taint, step, r.first + k,
+                      r.first + k != operand::m0 ? 0xffffffffu
+                      : a.shape.lds_dma          ? m0_in_lds(i)
+                                                 : 0xffffu,
                       stored ? "is stored" : address);
     }
     if (a.shape.scalar) return;

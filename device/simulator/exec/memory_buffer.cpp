@@ -133,7 +133,7 @@ void load_lds(Wave& w, const Instruction& i) {
   const std::uint64_t exec = w.exec();
   if (exec == 0) return;
   const Source<E> at(w, i, exec);
-  const std::uint32_t start = (w.sgpr[operand::m0] & 0xffffu) + static_cast<std::uint32_t>(i.imm);
+  const std::uint32_t start = lds_start(w, i);
   for_each_lane(exec, [&](int l) { (void)lds_at(w, i, start + 4u * static_cast<unsigned>(l), 4, true, l); });
   std::byte* out = w.group->lds + start;
   for_each_lane(exec, [&](int l) {

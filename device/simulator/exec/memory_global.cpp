@@ -52,7 +52,7 @@ void global_store(Wave& w, const Instruction& i) {
   store_far<E>(rows(w, i.data[0]), exec, a);
 }
 
-/// Lane l's element goes to LDS at M0 + offset + 4 * l, widened to a dword.
+/// Lane l's element goes to LDS at lds_start() + 4 * l, widened to a dword.
 template <typename E>
 void global_load_lds(Wave& w, const Instruction& i) {
   const std::uint64_t exec = w.exec();
@@ -60,7 +60,7 @@ void global_load_lds(Wave& w, const Instruction& i) {
   std::uint64_t a[lanes];
   addresses(w, i, a);
   resolve(w, i, a, exec, E::bytes, false);
-  const std::uint32_t start = (w.sgpr[operand::m0] & 0xffffu) + static_cast<std::uint32_t>(i.imm);
+  const std::uint32_t start = lds_start(w, i);
   for_each_lane(exec, [&](int l) {
     std::uint32_t value = 0;
     E::load(&value, host(a[l]));
@@ -234,7 +234,7 @@ void scratch_load_lds(Wave& w, const Instruction& i) {
   if (exec == 0) return;
   const ScratchOffsets offsets = scratch_offsets(w, i);
   for_each_lane(exec, [&](int l) { check_scratch(w, i, offsets.of[l], E::bytes, false, l); });
-  const std::uint32_t start = (w.sgpr[operand::m0] & 0xffffu) + static_cast<std::uint32_t>(i.imm);
+  const std::uint32_t start = lds_start(w, i);
   std::uint32_t values[lanes];
   for_each_lane(exec, [&](int l) {
     scratch_load_lane<E>(w, values, offsets.of[l], l);

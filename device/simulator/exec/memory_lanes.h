@@ -152,6 +152,16 @@ inline std::uint32_t scalar_operand(const Wave& w, std::uint16_t code) {
   return 0;
 }
 
+/// Where lane 0's element goes in a load to LDS, bytes. M0 counts bytes in buffer loads, [15:0]; the FLAT family
+/// takes whole dwords of it, [17:2], and drops what is below. (AMD, "CDNA4 Instruction Set Architecture", 9.1.9 and
+/// 10.3; of CDNA3 ck_tile says the same beside async_global_load_lds_dwordxn, amd_buffer_addressing_builtins.hpp.)
+inline std::uint32_t m0_in_lds(const Instruction& i) {
+  return i.encoding == Encoding::mubuf || i.encoding == Encoding::mtbuf ? 0xffffu : 0x3fffcu;
+}
+inline std::uint32_t lds_start(const Wave& w, const Instruction& i) {
+  return (w.sgpr[operand::m0] & m0_in_lds(i)) + static_cast<std::uint32_t>(i.imm);
+}
+
 Handler ds_handler(const Instruction& instruction);
 Handler global_handler(const Instruction& instruction);  ///< FLAT, GLOBAL, SCRATCH
 Handler buffer_handler(const Instruction& instruction);  ///< MUBUF, MTBUF

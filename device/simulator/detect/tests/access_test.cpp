@@ -259,6 +259,16 @@ TEST_CASE("loads to LDS have two sides") {
   CHECK(a.address[1][5] == 512 + 4 + 20);
 }
 
+TEST_CASE("where loads to LDS go when M0 is no multiple of 4") {
+  Machine m;
+  m.wave.sgpr[operand::m0] = 0x503;
+  Instruction buffer = runnable(m, find_op("buffer_load_dword"), Encoding::mubuf);
+  buffer.lds = true;
+  CHECK(m.at(buffer).address[1][5] == 0x503 + 20);
+  CHECK(m.at(runnable(m, find_op("global_load_lds_dword"), Encoding::global)).address[1][5] == 0x500 + 20);
+  CHECK(m.at(runnable(m, find_op("scratch_load_lds_dword"), Encoding::scratch)).address[1][5] == 0x500 + 20);
+}
+
 TEST_CASE("flat addresses go three ways") {
   Machine m;
   Instruction i = runnable(m, find_op("flat_load_dword"), Encoding::flat);

@@ -832,7 +832,7 @@ TEST_CASE("buffer loads and stores clip per dword and address as the descriptor 
 
 TEST_CASE(
     "loads into LDS put lane l at M0 + offset + 4 l, offset on both sides; what the descriptor clips is "
-    "zero") {
+    "zero; buffer loads take M0 as it is, others without the low bits") {
   for (const char* name :
        {"buffer_load_dword", "buffer_load_ubyte", "buffer_load_sbyte", "buffer_load_ushort",
         "buffer_load_sshort", "global_load_lds_dword", "global_load_lds_ubyte", "global_load_lds_sbyte",
@@ -849,9 +849,10 @@ TEST_CASE(
       i.saddr = buffer ? 12 : operand::none;
       i.soffset = operand::zero;
       std::vector<std::uint32_t> offset(lanes);
+      const auto low = static_cast<std::uint32_t>(seed % 4);
       for (Machine* machine : {&a, &b}) {
         Random r{seed};
-        machine->wave.sgpr[operand::m0] = 0xabc00400;
+        machine->wave.sgpr[operand::m0] = (buffer ? 0xabcd0400 : 0xabcc0400) | low;
         machine->wave.sgpr[12] = static_cast<std::uint32_t>(machine->base);
         machine->wave.sgpr[13] = static_cast<std::uint32_t>(machine->base >> 32);
         machine->wave.sgpr[14] = 2048;
@@ -868,10 +869,32 @@ TEST_CASE(
         std::uint32_t value = 0;
         if (!buffer || from + m.bytes <= 2048) std::memcpy(&value, b.global(b.base + from), m.bytes);
         if (m.sign && (value >> (8 * m.bytes - 1) & 1) != 0) value |= ~0u << (8 * m.bytes);
-        std::memcpy(b.lds.data() + 0x400 + 256 + 4 * l, &value, 4);
+        std::memcpy(b.lds.data() + 0x400 + (buffer ? low : 0) + 256 + 4 * l, &value, 4);
       }
       compare(a, b);
     }
+  }
+}
+
+TEST_CASE("M0 of a load into LDS has 16 bits for buffer loads, 18 for others: those may lie past its end") {
+  for (const bool buffer : {true, false}) {
+    Machine m(1);
+    Instruction i = make(buffer ? "buffer_load_dword" : "global_load_lds_dword",
+                         buffer ? Encoding::mubuf : Encoding::global);
+    i.addr = v(10);
+    i.offen = i.lds = buffer;
+    i.saddr = buffer ? 12 : operand::none;
+    i.soffset = operand::zero;
+    m.wave.sgpr[operand::m0] = 0x10000;
+    m.wave.sgpr[12] = static_cast<std::uint32_t>(m.base);
+    m.wave.sgpr[13] = static_cast<std::uint32_t>(m.base >> 32);
+    m.wave.sgpr[14] = 2048;
+    m.wave.sgpr[15] = 0;
+    for (int l = 0; l < lanes; ++l) set_address(m, 10, l, buffer ? 0 : m.base);
+    if (buffer)
+      CHECK_NOTHROW(execute(m, i));
+    else
+      CHECK_THROWS_WITH(execute(m, i), Catch::Contains("LDS"));
   }
 }
 
