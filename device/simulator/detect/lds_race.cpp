@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -21,6 +22,9 @@ namespace {
 /// What LDS instructions move at once where it matters; also aligned to that.
 constexpr std::uint32_t block_bytes = 16;
 constexpr std::uint32_t several_waves = 31;
+
+/// A dword that no LDS-DMA fills alone: M0 need be no multiple of 4.
+constexpr std::uint16_t in_parts = 0xffff;
 
 /// Who and when: the epoch, and the wave (at most 16 to a workgroup) or several_waves. 0: never.
 using Tag = std::uint32_t;
@@ -61,9 +65,10 @@ struct Shadow {
   /// Of each 16 bytes: what is true of each of their dwords, all bytes of them. Once the dwords go their own
   /// ways, both tags say several_waves in this epoch, which clashes with every wave.
   std::vector<Cell> blocks;
-  std::vector<Cell> cells;              ///< [4 * blocks] or empty, valid while the block is split
-  std::vector<std::uint16_t> arriving;  ///< [4 * blocks] 1 + slot of an LDS-DMA that is not done
-  std::vector<Unwaited> unwaited;       ///< empty until the first
+  std::vector<Cell> cells;  ///< [4 * blocks] or empty, valid while the block is split
+  /// [4 * blocks] 1 + slot of an LDS-DMA that is not done, or in_parts
+  std::vector<std::uint16_t> arriving;
+  std::vector<Unwaited> unwaited;  ///< empty until the first
   std::uint32_t epoch = 0;
   std::uint32_t unwaited_epoch = 0;  ///< the last that has such marks
 };
@@ -362,7 +367,9 @@ class Group final : public Observer {
     Cell& c = cell(use.address / 4);
     const Stamp now = stamp(step, use);
     if (arrivals_ != 0) [[unlikely]] {
-      if (const std::uint16_t slot = shadow_.arriving[use.address / 4]; slot != 0)
+      if (const std::uint16_t slot = shadow_.arriving[use.address / 4]; slot == in_parts)
+        too_early_in_part(step, use);
+      else if (slot != 0)
         too_early(step, use, arriving_[slot - 1u]);
     }
     if (clashes(c.write.by ^ now.by) && (c.write.bytes & use.bytes) != 0 && !(use.atomic && c.write.atomic))
@@ -410,7 +417,7 @@ class Group final : public Observer {
         use.address = dword * 4;
         use.bytes = bytes;
         touch(step, use);
-        shadow_.arriving[dword] = static_cast<std::uint16_t>(slot + 1);
+        claim(dword, bytes, static_cast<std::uint16_t>(slot + 1));
         addresses.push_back(use.address);
       });
     }
@@ -419,19 +426,50 @@ class Group final : public Observer {
                        true,       std::move(addresses)};
   }
 
+  void claim(std::uint32_t dword, std::uint8_t bytes, std::uint16_t slot) {
+    std::uint16_t& at = shadow_.arriving[dword];
+    if (bytes != 0xf) {
+      auto& byte = parts_[dword];
+      if (at != in_parts) byte.fill(at);
+      for (unsigned b = 0; b < 4; ++b)
+        if ((bytes >> b & 1) != 0) byte[b] = slot;
+      at = in_parts;
+      if (byte[0] != byte[1] || byte[0] != byte[2] || byte[0] != byte[3]) return;
+    }
+    if (at == in_parts) parts_.erase(dword);
+    at = slot;
+  }
+  /// @return the bytes of the dword that were on their way.
+  std::uint8_t release(std::uint32_t dword, std::uint16_t slot) {
+    std::uint16_t& at = shadow_.arriving[dword];
+    if (at == slot) {
+      at = 0;
+      return 0xf;
+    }
+    if (at != in_parts) return 0;
+    auto& byte = parts_[dword];
+    std::uint8_t bytes = 0;
+    for (unsigned b = 0; b < 4; ++b)
+      if (byte[b] == slot) bytes |= static_cast<std::uint8_t>(1u << b);
+    for (std::uint16_t& b : byte)
+      if (b == slot) b = 0;
+    if ((byte[0] | byte[1] | byte[2] | byte[3]) == 0) {
+      parts_.erase(dword);
+      at = 0;
+    }
+    return bytes;
+  }
+
   /// Done: from here on an ordinary write of its wave, now.
   void land(const Arriving& a) {
     const auto slot = static_cast<std::uint16_t>(&a - arriving_.data() + 1);
+    Stamp write;
+    write.by = tag(shadow_.epoch, a.wave);
+    write.index = a.index & 0xffffff;
+    write.dma = 1;
     for (const std::uint32_t address : a.addresses) {
-      std::uint16_t& at = shadow_.arriving[address / 4];
-      if (at != slot) continue;
-      at = 0;
-      Stamp& write = cell(address / 4).write;
-      write.by = tag(shadow_.epoch, a.wave);
-      write.index = a.index & 0xffffff;
-      write.bytes = 0xf;
-      write.atomic = 0;
-      write.dma = 1;
+      write.bytes = release(address / 4, slot) & 0xf;
+      if (write.bytes != 0) leave(cell(address / 4), write, {.write = true});
     }
   }
 
@@ -449,6 +487,16 @@ class Group final : public Observer {
       if (at == w.issued.end()) return;
       spare_.push_back(std::move(at->addresses));
       w.issued.erase(at);
+    }
+  }
+
+  void too_early_in_part(const Step& step, Use use) {
+    const auto& byte = parts_[use.address / 4];
+    const std::uint8_t touched = use.bytes;
+    for (unsigned b = 0; b < 4; ++b) {
+      if ((touched >> b & 1) == 0 || byte[b] == 0) continue;
+      use.bytes = static_cast<std::uint8_t>(1u << b);
+      too_early(step, use, arriving_[byte[b] - 1u]);
     }
   }
 
@@ -567,7 +615,9 @@ class Group final : public Observer {
   Shadow shadow_;
   std::vector<WaveState> waves_;
   std::vector<Arriving> arriving_;
-  std::uint32_t arrivals_ = 0;                     ///< of these, in use
+  std::uint32_t arrivals_ = 0;  ///< of these, in use
+  /// By dword that is in_parts: of each byte, what `arriving` says of others.
+  std::map<std::uint32_t, std::array<std::uint16_t, 4>> parts_;
   std::vector<std::vector<std::uint32_t>> spare_;  ///< storage of Issued::addresses, used again
   Suspects suspects_;
   std::uint32_t said_ =

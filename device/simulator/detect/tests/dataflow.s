@@ -591,6 +591,27 @@ pair memory_scratch, 0, 16
 .endm
 pair memory_dma, 1024
 
+// M0 is no multiple of 4: half of the first dword is filled.
+.macro memory_dma_bytes fault
+  s_mov_b32 s8, s6
+  s_and_b32 s9, s7, 0xffff
+  s_mov_b32 s10, 0x100
+  s_mov_b32 s11, 0x00027000
+  s_mov_b32 m0, 2
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_waitcnt vmcnt(0)
+  v_mov_b32 v3, 0
+  .if \fault
+  ds_read_u16 v2, v3 offset:0
+  .else
+  ds_read_u16 v2, v3 offset:2
+  .endif
+  s_waitcnt lgkmcnt(0)
+  store v2
+.endm
+pair memory_dma_bytes, 1024
+
 // Lanes past the descriptor's end get 0, which is something.
 .macro memory_clipped fault
   s_mov_b32 s8, s4

@@ -99,6 +99,7 @@ const Planted planted[] = {
      "never-written scratch is stored", 0},
     {"memory_dma", undefined, "buffer_load_dword v1", "global_store_dword",
      "never-written out went through LDS and is stored", 0},
+    {"memory_dma_bytes", undefined, "ds_read_u16", "global_store_dword", "never-written LDS is stored", 0},
     {"memory_clipped", undefined, "buffer_load_dword", "global_store_dword", "never-written out is stored",
      0},
     {"inexact_address", inexact, "v_exp_f32", "global_load_dword", "not bit-exact is an address", 0},

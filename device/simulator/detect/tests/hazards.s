@@ -187,6 +187,81 @@ pair wait_lanes
 .endm
 pair dma_wait, 256
 
+// M0 is no multiple of 4: the other halves of the first dword and of the last are nobody's.
+.macro dma_bytes fault
+  descriptor
+  v_mov_b32 v3, 0
+  ds_write_b32 v1, v0
+  ds_write_b32 v1, v0 offset:256
+  s_waitcnt lgkmcnt(0)
+  s_mov_b32 m0, 2
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  .if \fault
+  ds_read_u16 v2, v3 offset:2
+  ds_read_u16 v4, v3 offset:256
+  .else
+  ds_read_u16 v2, v3
+  ds_read_u16 v4, v3 offset:258
+  .endif
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  v_add_u32 v2, v2, v4
+  global_store_dword v1, v2, s[4:5]
+.endm
+pair dma_bytes, 512
+
+// Two that meet in one dword: the first has come.
+.macro dma_halves fault
+  descriptor
+  v_mov_b32 v3, 0
+  ds_write_b32 v1, v0
+  s_waitcnt lgkmcnt(0)
+  s_mov_b64 s[16:17], exec
+  s_mov_b64 exec, 1
+  s_mov_b32 m0, 2
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_mov_b32 m0, 6
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_mov_b64 exec, s[16:17]
+  s_waitcnt vmcnt(1)
+  .if \fault
+  ds_read_u16 v2, v3 offset:6
+  .else
+  ds_read_u16 v2, v3 offset:4
+  .endif
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  global_store_dword v1, v2, s[4:5]
+.endm
+pair dma_halves, 256
+
+// 128 work-items: wave 1 writes beside what wave 0 has filled, or over it.
+.macro dma_beside fault
+  descriptor
+  v_readfirstlane_b32 s16, v1
+  s_cmp_lg_u32 s16, 0
+  s_cbranch_scc1 .Lother\@
+  s_mov_b32 m0, 2
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_waitcnt vmcnt(0)
+  s_branch .Lend\@
+.Lother\@:
+  .rept 16
+  s_nop 0
+  .endr
+  v_mov_b32 v3, 0
+  v_mov_b32 v4, 0x5555
+  .if \fault
+  ds_write_b16 v3, v4 offset:2
+  .else
+  ds_write_b16 v3, v4
+  .endif
+.Lend\@:
+.endm
+pair dma_beside, 512
+
 // 128 work-items: each wave fills its half, reads the other's.
 .macro dma_barrier fault
   descriptor
