@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -64,6 +66,36 @@ struct Fixture {
   Dispatcher dispatcher;
   Settings settings;
 };
+
+/// How many workgroups have started and not ended.
+class Residents final : public LaunchWatch {
+ public:
+  void begin(const LaunchView&) override { most = now = 0; }
+  std::unique_ptr<WorkgroupWatch> watch(Workgroup&, std::uint64_t) override {
+    most = std::max(most, ++now);
+    return std::make_unique<Resident>(now);
+  }
+  std::uint64_t most = 0, now = 0;
+
+ private:
+  class Resident final : public WorkgroupWatch {
+   public:
+    explicit Resident(std::uint64_t& now) : now_(now) { hears_after_ = false; }
+    ~Resident() override { --now_; }
+    Resident(const Resident&) = delete;
+    Resident& operator=(const Resident&) = delete;
+    bool before(Wave&, std::uint32_t, std::uint64_t) override { return true; }
+    void after(Wave&, std::uint32_t, std::uint64_t) override {}
+
+   private:
+    std::uint64_t& now_;
+  };
+};
+
+/// Of the stacked kernels in kernels.s.
+constexpr std::uint64_t stack_bytes = 262144, stacked_bytes = (stack_bytes + 8 * 4) * 64;
+/// As dispatch.cpp has it: workgroups that take turns hold no more as long as they get on.
+constexpr std::uint64_t at_ease = (std::uint64_t{256} << 20) / stacked_bytes;
 
 Launch grid(std::uint32_t blocks, std::uint32_t threads) {
   Launch launch;
@@ -166,6 +198,47 @@ TEST_CASE("workgroups that wait for each other all get on") {
   const std::uint64_t out = f.buffer(1);
   f.run("rendezvous", grid(300, 256), out, 300 * 4);
   CHECK(f.read(out, 1)[0] == 1200);
+}
+
+// 15 stacks of 16 MiB are the 256 MiB that such workgroups may hold. None of 40 ends within ten turns, by which
+// time all of those with small stacks have started.
+TEST_CASE("workgroups with large stacks take turns few at a time, and compute the same") {
+  REQUIRE(at_ease == 15);
+  Fixture f;
+  Residents residents;
+  f.settings.watch = &residents;
+  const std::uint64_t out = f.buffer(std::uint64_t{40} * 64);
+  CHECK(f.kernel("stacked_large").program->communicates());
+  const LaunchResult small = f.run("stacked_small", grid(40, 64), out, 1000);
+  CHECK(residents.most == 40);
+  const std::vector<std::uint32_t> values = f.read(out, std::size_t{40} * 64);
+  for (std::uint32_t i = 0; i < values.size(); ++i) {
+    std::uint32_t expected = i;
+    for (int k = 0; k < 1000; ++k) expected = expected * 0x9e3779b1u + 0x1234567u;
+    REQUIRE(values[i] == expected);
+  }
+  f.memory.release(out);
+
+  const std::uint64_t again = f.buffer(std::uint64_t{40} * 64);
+  const LaunchResult large = f.run("stacked_large", grid(40, 64), again, 1000);
+  CHECK(residents.most == at_ease);
+  CHECK(residents.now == 0);
+  CHECK(large.instructions == small.instructions);
+  CHECK(f.read(again, std::size_t{40} * 64) == values);
+}
+
+TEST_CASE("workgroups with large stacks that wait for each other all get on") {
+  constexpr std::uint32_t blocks = at_ease + 3;
+  Fixture f;
+  Residents residents;
+  f.settings.watch = &residents;
+  f.settings.instruction_budget = 20'000'000;
+  const std::uint64_t out = f.buffer(64 + std::uint64_t{blocks} * 64);
+  f.run("stacked_rendezvous", grid(blocks, 64), out, blocks);
+  CHECK(residents.most == blocks);
+  CHECK(f.read(out, 1)[0] == blocks);
+  const std::vector<std::uint32_t> values = f.read(out + 256, std::size_t{blocks} * 64);
+  for (std::uint32_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == i);
 }
 
 TEST_CASE("runaway kernels stop at the budget, with the place") {

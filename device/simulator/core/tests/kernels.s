@@ -246,6 +246,62 @@ private:
   global_store_dword v3, v2, s[8:9]
 end private
 
+// out[global id] = a hash of it, mixed as often as the second argument says in the last dword of the stack; the
+// store makes it a kernel that may communicate
+.macro stacked name, scratch
+descriptor \name, 8, 0, \scratch
+\name:
+  s_load_dwordx2 s[8:9], s[0:1], 0x0
+  s_load_dword s10, s[0:1], 0x8
+  s_mov_b32 s11, 0x9e3779b1
+  s_mov_b32 s12, \scratch - 4
+  v_lshl_add_u32 v1, s2, 6, v0
+  v_lshlrev_b32 v2, 2, v1
+  scratch_store_dword off, v1, s12
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+.Lmix_\name:
+  scratch_load_dword v3, off, s12
+  s_waitcnt vmcnt(0)
+  v_mul_lo_u32 v3, v3, s11
+  v_add_u32 v3, 0x1234567, v3
+  scratch_store_dword off, v3, s12
+  s_sub_u32 s10, s10, 1
+  s_cmp_lg_u32 s10, 0
+  s_cbranch_scc1 .Lmix_\name
+  global_store_dword v2, v3, s[8:9] sc1
+end \name
+.endm
+stacked stacked_small, 16
+stacked stacked_large, 262144
+
+// rendezvous with large stacks: every workgroup adds one to out[0] and waits until all of the second argument have;
+// then out[64 + global id] = global id, which lay in the stack meanwhile
+descriptor stacked_rendezvous, 8, 0, 262144
+stacked_rendezvous:
+  s_load_dwordx2 s[8:9], s[0:1], 0x0
+  s_load_dword s10, s[0:1], 0x8
+  s_mov_b32 s12, 262140
+  v_lshl_add_u32 v4, s2, 6, v0
+  scratch_store_dword off, v4, s12
+  v_mov_b32 v1, 0
+  v_mov_b32 v2, 1
+  s_mov_b64 s[14:15], exec
+  s_mov_b64 exec, 1
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  global_atomic_add v1, v2, s[8:9]
+.Lpoll_stacked:
+  global_load_dword v3, v1, s[8:9] sc1
+  s_waitcnt vmcnt(0)
+  v_readfirstlane_b32 s11, v3
+  s_cmp_lt_u32 s11, s10
+  s_cbranch_scc1 .Lpoll_stacked
+  s_mov_b64 exec, s[14:15]
+  v_lshlrev_b32 v4, 2, v4
+  scratch_load_dword v3, off, s12
+  s_waitcnt vmcnt(0)
+  global_store_dword v4, v3, s[8:9] offset:256
+end stacked_rendezvous
+
 // out[0..3] = grid size x from the dispatch packet, workgroup size x and y, sentinel register s20
 descriptor packet, 8, 0, 0, 0, 1
 packet:
