@@ -137,6 +137,28 @@ void locate_lds(const Wave& w, const Instruction& i, std::uint64_t exec, Access&
   }
 }
 
+/// Of the lanes in `mask`, at least one.
+Layout layout_of(std::uint64_t mask, const std::uint64_t* address, std::uint32_t bytes) {
+  const int first = std::countr_zero(mask);
+  const std::uint64_t start = address[first];
+  std::uint64_t rest = mask & (mask - 1);
+  if (rest == 0) return Layout::consecutive;
+  const std::uint64_t step = address[std::countr_zero(rest)] - start;
+  if (step != 0 && step != bytes) return Layout::scattered;
+  std::uint64_t strays = 0;
+  if ((mask >> first & (mask >> first) + 1) == 0) {  // no lane is left out in between
+    const std::uint64_t* at = address + first;
+    for (int k = std::popcount(mask) - 1; k > 0; --k) strays |= (at[k] - at[k - 1]) ^ step;
+  } else {
+    for (std::uint64_t expected = start; rest != 0; rest &= rest - 1) {
+      expected += step;
+      strays |= address[std::countr_zero(rest)] ^ expected;
+    }
+  }
+  if (strays != 0) return Layout::scattered;
+  return step == 0 ? Layout::same : Layout::consecutive;
+}
+
 }  // namespace
 
 AccessShape access_shape(const Instruction& i) {
@@ -183,6 +205,7 @@ void locate(const Wave& w, const Instruction& i, const AccessShape& shape, Acces
   a.shape = shape;
   a.global = a.lds = a.scratch = a.clipped = a.shortened = a.dma = 0;
   a.bytes = shape.bytes;
+  a.layout[0] = a.layout[1] = Layout::scattered;
   if (shape.scalar) return locate_scalar(w, i, a);
   const std::uint64_t exec = w.exec();
   if (exec == 0) return;
@@ -194,6 +217,11 @@ void locate(const Wave& w, const Instruction& i, const AccessShape& shape, Acces
     locate_scratch(w, i, exec, a);
   } else {
     locate_flat(w, i, exec, a);
+  }
+  if (const std::uint64_t touched = a.touched();
+      touched != 0 && a.shortened == 0 && (a.global == touched || a.lds == touched || a.scratch == touched)) {
+    for (unsigned part = 0; part < shape.parts; ++part)
+      a.layout[part] = layout_of(touched, a.address[part], a.bytes);
   }
   if (!shape.lds_dma) return;
   a.dma = exec;

@@ -26,6 +26,10 @@ namespace attest::device::sim::detect {
 
 enum class AccessKind : std::uint8_t { none, load, store, atomic };
 enum class Space : std::uint8_t { global, lds, scratch, flat };
+/// How the bytes of the lanes that touch memory lie, in the order of the lanes: one behind the other without a
+/// gap, all in one place, or neither. Rows of a matrix and values that a wave shares make up most accesses,
+/// and a detector may take such a one for a single range of bytes.
+enum class Layout : std::uint8_t { scattered, consecutive, same };
 
 /// What the instruction alone says.
 struct AccessShape {
@@ -50,6 +54,7 @@ struct Access {
   std::uint64_t shortened = 0;                     ///< of these: lanes of which size[] bytes pass
   std::uint64_t dma = 0;            ///< LDS-DMA: lanes that write LDS, clipped ones (they write 0) included
   std::uint32_t bytes = 0;          ///< of a lane's part
+  Layout layout[2] = {};            ///< by part; scattered unless all lanes are whole and in one space
   std::uint8_t size[lanes] = {};    ///< of lanes in `shortened`: the bytes that pass
   std::uint64_t address[2][lanes];  ///< [part or, for LDS-DMA, side][lane]; set for lanes in the masks
 
@@ -58,6 +63,10 @@ struct Access {
   /// Bytes of a lane that pass the descriptor; 0 when it is kept out.
   [[nodiscard]] std::uint32_t bytes_of(int lane) const {
     return (shortened >> lane & 1) != 0 ? size[lane] : bytes;
+  }
+  /// Of a part that is not scattered: the bytes from the first lane's address on that its lanes touch.
+  [[nodiscard]] std::uint32_t extent(unsigned part) const {
+    return layout[part] == Layout::same ? bytes : bytes * static_cast<unsigned>(std::popcount(touched()));
   }
   [[nodiscard]] bool reads() const { return shape.kind != AccessKind::store; }
   [[nodiscard]] bool writes() const { return shape.kind != AccessKind::load; }

@@ -300,7 +300,7 @@ class Group final : public Observer {
   void barrier() override { ++epoch_; }
 
  private:
-  /// Consecutive lanes whose bytes follow each other.
+  /// Consecutive lanes whose bytes follow each other, or are the same.
   struct Run {
     std::uint64_t start = 0, end = 0;
     std::uint64_t lanes = 0;
@@ -336,7 +336,7 @@ class Group final : public Observer {
     }
   }
 
-  /// Lanes whose bytes follow each other, all at once, where nobody has written what they read or touched
+  /// Lanes whose bytes follow each other or are the same, all at once, where nobody has written what they read or touched
   /// what they write.
   void touch_runs(const Step& step, const Use& use, const Access& access) {
     const std::uint64_t* address = access.address[0];
@@ -347,9 +347,16 @@ class Group final : public Observer {
       Run& run = runs_[runs++];
       run.start = address[std::countr_zero(m)];
       std::uint64_t end = run.start + access.bytes, rest = m & (m - 1);
-      while (rest != 0 && address[std::countr_zero(rest)] == end) {
-        end += access.bytes;
-        rest &= rest - 1;
+      if (access.layout[0] != Layout::scattered) {
+        end = run.start + access.extent(0);
+        rest = 0;
+      }
+      for (; rest != 0; rest &= rest - 1) {
+        const std::uint64_t next = address[std::countr_zero(rest)];
+        if (next == end)
+          end += access.bytes;
+        else if (next + access.bytes != end)
+          break;
       }
       run.end = end;
       run.lanes = m & ~rest;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "device/simulator/exec/memory_lanes.h"
+
 namespace attest::device::sim::detect {
 namespace {
 
@@ -40,11 +42,24 @@ bool plain(const std::uint8_t* p, std::uint32_t bytes) {
 template <typename F>
 void for_lanes(std::uint64_t mask, const std::uint64_t* address, std::uint8_t* notes, std::uint64_t start,
                F&& f) {
-  if (mask == ~std::uint64_t{0}) {
-    for (int l = 0; l < lanes; ++l) f(notes + (address[l] - start));
-  } else {
-    for (; mask != 0; mask &= mask - 1) f(notes + (address[std::countr_zero(mask)] - start));
+  for_each_lane(mask, [&](int l) { f(notes + (address[l] - start)); });
+}
+
+/// Whether a range of bytes is written and exact.
+bool all_plain(const std::uint8_t* notes, std::uint32_t bytes) {
+  std::uint64_t different = 0, word = 0;
+  for (; bytes >= 8; bytes -= 8, notes += 8) {
+    std::memcpy(&word, notes, 8);
+    different |= word ^ all_written;
   }
+  if (bytes >= 4) {
+    std::memcpy(&word, notes, 4);
+    different |= static_cast<std::uint32_t>(word) ^ dword_written;
+    bytes -= 4;
+    notes += 4;
+  }
+  for (; bytes != 0; --bytes) different |= *notes++ ^ std::uint64_t{note::written};
+  return different == 0;
 }
 
 template <typename Word, int words>
@@ -101,6 +116,20 @@ bool fill_plain(std::uint32_t bytes, std::uint64_t mask, const std::uint64_t* ad
     default:
       return false;
   }
+}
+
+/// Of dword `d` of each lane, all bytes of which were written: the lanes where it is not exact. @return false:
+/// some byte was not
+bool gather_inexact(std::uint64_t mask, const std::uint64_t* address, const std::uint8_t* notes,
+                    std::uint64_t start, std::uint32_t d, std::uint64_t& inexact) {
+  std::uint32_t strays = 0;
+  for_each_lane(mask, [&](int l) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, notes + (address[l] - start) + 4 * d, 4);
+    strays |= (word & ~dword_inexact) ^ dword_written;
+    inexact |= std::uint64_t{word != dword_written} << l;
+  });
+  return strays == 0;
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -197,11 +226,11 @@ bool MemoryTaint::find_plain(const Access& a, Plain& plain) {
   std::uint64_t outside = 0;
   for (unsigned part = 0; part < a.shape.parts; ++part) {
     const std::uint64_t* address = a.address[part];
-    if (touched == ~std::uint64_t{0}) {
-      for (int l = 0; l < lanes; ++l) outside |= (address[l] - plain.start > limit ? 1u : 0u);
+    if (a.layout[part] != Layout::scattered) {
+      const std::uint64_t extent = a.extent(part);
+      if (extent > size || address[std::countr_zero(touched)] - plain.start > size - extent) return false;
     } else {
-      for (std::uint64_t m = touched; m != 0; m &= m - 1)
-        outside |= (address[std::countr_zero(m)] - plain.start > limit ? 1u : 0u);
+      for_each_lane(touched, [&](int l) { outside |= (address[l] - plain.start > limit ? 1u : 0u); });
     }
   }
   return outside == 0;
@@ -228,15 +257,20 @@ Loaded MemoryTaint::load(const Step& step) {
   }
   if (Plain plain; find_plain(a, plain)) {
     bool clean = true;
-    for (unsigned part = 0; clean && plain.notes != nullptr && part < a.shape.parts; ++part)
-      clean = all_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start);
+    for (unsigned part = 0; clean && plain.notes != nullptr && part < a.shape.parts; ++part) {
+      const std::uint64_t* address = a.address[part];
+      clean = a.layout[part] != Layout::scattered
+                  ? all_plain(plain.notes + (address[std::countr_zero(a.touched())] - plain.start),
+                              a.extent(part))
+                  : all_plain(a.bytes, a.touched(), address, plain.notes, plain.start);
+    }
     if (clean && blocks) {
       for (std::uint64_t m = a.lds; m != 0; m &= m - 1) {
         const std::uint64_t at = a.address[0][std::countr_zero(m)];
         if (at % block_bytes == 0) lds_plain_[at / block_bytes] = 1;
       }
     }
-    if (clean) return loaded;
+    if (clean || load_inexact(a, plain, loaded)) return loaded;
   }
   const auto note_lane = [&](const std::uint8_t* p, std::uint32_t bytes, unsigned first_dword, int lane,
                              std::uint64_t address) {
@@ -302,6 +336,36 @@ Loaded MemoryTaint::load(const Step& step) {
   return loaded;
 }
 
+/// The everyday access to dwords all of which were written, some by operations that are not exact.
+bool MemoryTaint::load_inexact(const Access& a, const Plain& plain, Loaded& loaded) {
+  if (a.shape.bytes == 0 || a.shape.m0_base || a.bytes % 4 != 0 || a.bytes * a.shape.parts > 16) return false;
+  std::uint64_t inexact[4] = {};
+  const std::uint32_t count = a.bytes / 4;
+  for (unsigned part = 0; part < a.shape.parts; ++part)
+    for (std::uint32_t d = 0; d < count; ++d)
+      if (!gather_inexact(a.touched(), a.address[part], plain.notes, plain.start, d,
+                          inexact[part * count + d]))
+        return false;
+  for (std::size_t d = 0; d < 4; ++d) loaded.dword[d].inexact = inexact[d];
+  loaded.clean = false;
+  return true;
+}
+
+/// Of whole dwords all of which were written.
+void MemoryTaint::store_inexact(const Access& a, unsigned part, const Plain& plain, const WaveTaint& taint,
+                                std::uint32_t row) {
+  const std::uint64_t* address = a.address[part];
+  for_each_lane(a.touched(), [&](int l) {
+    std::uint8_t* at = plain.notes + (address[l] - plain.start);
+    for (std::uint32_t d = 0; d < a.bytes / 4; ++d) {
+      const bool inexact = (taint.row(row + d).inexact >> l & 1) != 0;
+      const std::uint32_t word = dword_written | (inexact ? dword_inexact : 0);
+      std::memcpy(at + std::size_t{4} * d, &word, 4);
+    }
+    if (a.lds != 0) not_plain(address[l], a.bytes);
+  });
+}
+
 void MemoryTaint::not_plain(std::uint64_t address, std::uint32_t bytes) {
   for (std::uint64_t b = address / block_bytes;
        b <= (address + bytes - 1) / block_bytes && b < lds_plain_.size(); ++b)
@@ -346,8 +410,11 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sourc
     if (data == operand::none) continue;
     const std::uint32_t row = data - operand::vgpr0;
     const std::uint32_t count = a.bytes == 0 ? 1 : (a.bytes + 3) / 4;
-    bool clean = true;
-    for (std::uint32_t d = 0; d < count; ++d) clean = clean && taint.row(row + d).clean();
+    bool clean = true, written = true;
+    for (std::uint32_t d = 0; d < count; ++d) {
+      clean = clean && taint.row(row + d).clean();
+      written = written && !taint.undefined_row(row + d);
+    }
     if (clean && moves_blocks(a)) {
       for (std::uint64_t m = a.lds; m != 0; m &= m - 1) {
         const std::uint64_t at = a.address[part][std::countr_zero(m)];
@@ -355,6 +422,15 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sourc
         std::memset(lds_.data() + at, note::written, block_bytes);
         if (at % block_bytes == 0) lds_plain_[at / block_bytes] = 1;
       }
+      continue;
+    }
+    if (clean && everyday && a.layout[part] != Layout::scattered) {
+      std::memset(plain.notes + (a.address[part][std::countr_zero(a.touched())] - plain.start), note::written,
+                  a.extent(part));
+      continue;
+    }
+    if (written && !clean && everyday && a.shape.bytes != 0 && a.bytes % 4 == 0) {
+      store_inexact(a, part, plain, taint, row);
       continue;
     }
     if (clean && everyday && fill_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start))

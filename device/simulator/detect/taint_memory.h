@@ -58,6 +58,9 @@ class MemoryTaint {
     std::uint64_t start = 0;
   };
   bool find_plain(const Access& access, Plain& plain);
+  static bool load_inexact(const Access& access, const Plain& plain, Loaded& loaded);
+  void store_inexact(const Access& access, unsigned part, const Plain& plain, const WaveTaint& taint,
+                     std::uint32_t row);
   /// Whether an access goes to LDS alone, 16 whole bytes a lane.
   static bool moves_blocks(const Access& access);
   /// Of LDS bytes that may no longer be.

@@ -85,6 +85,36 @@ std::array<u64, n> shifted(const std::array<u64, n>& in, int bits, u64 fill) {
   return out;
 }
 
+bool is_row(std::uint16_t code) {
+  return code >= operand::vgpr0 && code != operand::none;
+}
+
+float float_operand(const Wave& wave, const Instruction& i, int s, int lane) {
+  std::uint32_t bits =
+      is_row(i.src[s]) ? wave.v(i.src[s] - operand::vgpr0)[lane] : sim::scalar::read32<true>(wave, i, s);
+  if ((i.abs >> s & 1) != 0) bits &= 0x7fffffffu;
+  if ((i.neg >> s & 1) != 0) bits ^= 0x80000000u;
+  return std::bit_cast<float>(bits);
+}
+
+/// Lanes of `mask` whose comparison comes out the same whatever the last bits of its operands are.
+u64 clear_cut(const Wave& wave, const Instruction& i, u64 mask) {
+  const OpInfo& op = info(i.op);
+  if (mask == 0 || i.extension != Extension::none || !op.name.ends_with("_f32")) return 0;
+  if (op.name.find("_class_") != std::string_view::npos || i.op == Op::v_cmp_u_f32 ||
+      i.op == Op::v_cmp_o_f32) {
+    return mask;
+  }
+  u64 clear = 0;
+  for (u64 m = mask; m != 0; m &= m - 1) {
+    const int l = std::countr_zero(m);
+    const float a = float_operand(wave, i, 0, l), b = float_operand(wave, i, 1, l);
+    const bool special = !std::isfinite(a) || !std::isfinite(b) || a == 0 || b == 0;
+    if (special || std::fabs(a - b) > 0x1p-10F * std::max(std::fabs(a), std::fabs(b))) clear |= u64{1} << l;
+  }
+  return clear;
+}
+
 class Transfer {
  public:
   Transfer(WaveTaint& taint, const Step& step, bool approximate)
@@ -137,9 +167,6 @@ class Transfer {
  private:
   // --- operands
 
-  [[nodiscard]] static bool is_row(std::uint16_t code) {
-    return code >= operand::vgpr0 && code != operand::none;
-  }
   [[nodiscard]] std::uint32_t dst_row(unsigned d) const {
     return static_cast<std::uint32_t>(i_.dst - operand::vgpr0 + d);
   }
@@ -607,35 +634,11 @@ class Transfer {
 
   void compare() {
     LaneTaint t = every_source();
-    if (t.inexact != 0) t.inexact &= ~clear_cut(t.inexact & writes_);
+    t.inexact &= ~clear_cut(wave_, i_, t.inexact & writes_);
     const std::uint16_t target = i_.dst == operand::none ? std::uint16_t{operand::vcc} : i_.dst;
     const bool also_exec = op_.has(op_flag::writes_exec);
     write_mask(target, t);
     if (also_exec && target < 128) taint_.set_scalar64(operand::exec, taint_.scalar64(target));
-  }
-
-  /// Lanes of `mask` whose comparison comes out the same whatever the last bits of its operands are.
-  [[nodiscard]] u64 clear_cut(u64 mask) const {
-    const bool plain = i_.extension == Extension::none && op_.name.ends_with("_f32");
-    if (!plain) return 0;
-    if (op_.name.find("_class_") != std::string_view::npos || i_.op == Op::v_cmp_u_f32 ||
-        i_.op == Op::v_cmp_o_f32) {
-      return mask;
-    }
-    u64 clear = 0;
-    for (u64 m = mask; m != 0; m &= m - 1) {
-      const int l = std::countr_zero(m);
-      const float a = float_operand(0, l), b = float_operand(1, l);
-      const bool special = !std::isfinite(a) || !std::isfinite(b) || a == 0 || b == 0;
-      if (special || std::fabs(a - b) > 0x1p-10F * std::max(std::fabs(a), std::fabs(b))) clear |= u64{1} << l;
-    }
-    return clear;
-  }
-  [[nodiscard]] float float_operand(int s, int lane) const {
-    std::uint32_t bits = is_row(i_.src[s]) ? wave_.v(i_.src[s] - operand::vgpr0)[lane] : scalar_value(s);
-    if ((i_.abs >> s & 1) != 0) bits &= 0x7fffffffu;
-    if ((i_.neg >> s & 1) != 0) bits ^= 0x80000000u;
-    return std::bit_cast<float>(bits);
   }
 
   void read_lane(int lane) {
@@ -793,23 +796,91 @@ class Transfer {
   std::optional<LaneMap> dpp_;
 };
 
+/// A comparison's mask: no taint but that of its rows.
+std::optional<Inflow> inflow_of_comparison(const Instruction& i, const OpInfo& op) {
+  if (op.sdst != Slot::none || op.has(op_flag::reads_dst | op_flag::reads_vcc)) return std::nullopt;
+  Inflow inflow;
+  inflow.kind = Inflow::Kind::comparison;
+  inflow.dst = i.dst == operand::none ? std::uint16_t{operand::vcc} : i.dst;
+  inflow.dwords = 1;
+  if (inflow.dst >= 128) return std::nullopt;
+  for (unsigned s = 0; s < 3; ++s) {
+    if (op.src[s] == Slot::mask || dwords(op.src[s]) > 2) return std::nullopt;
+    if (op.src[s] == Slot::none || !is_row(i.src[s])) continue;
+    for (unsigned k = 0; k < dwords(op.src[s]); ++k)
+      inflow.rows[0][inflow.count[0]++] = static_cast<std::uint16_t>(i.src[s] - operand::vgpr0 + k);
+  }
+  return inflow;
+}
+
+std::optional<Inflow> inflow_of_selection(const Instruction& i) {
+  if (!is_row(i.dst) || (i.src[2] >= 128 && i.src[2] != operand::none)) return std::nullopt;
+  Inflow inflow;
+  inflow.kind = Inflow::Kind::selection;
+  inflow.dst = static_cast<std::uint16_t>(i.dst - operand::vgpr0);
+  inflow.dwords = 1;
+  for (unsigned s = 0; s < 2; ++s)
+    if (is_row(i.src[s]))
+      inflow.rows[s][inflow.count[s]++] = static_cast<std::uint16_t>(i.src[s] - operand::vgpr0);
+  return inflow;
+}
+
+bool compare_inexact(WaveTaint& taint, const Step& step, const Inflow& inflow, u64 writes) {
+  BitTaint bits;
+  for (unsigned k = 0; k < inflow.count[0]; ++k) {
+    if (taint.undefined_row(inflow.rows[0][k])) return false;
+    const LaneTaint& t = taint.row(inflow.rows[0][k]);
+    if (bits.inexact == 0) bits.inexact_from = t.inexact_from;
+    bits.inexact |= t.inexact & writes;
+  }
+  bits.inexact &= ~clear_cut(step.wave, step.instruction, bits.inexact);
+  if (bits.inexact == 0) bits.inexact_from = origin::none;
+  taint.set_scalar64(inflow.dst, bits);
+  if (info(step.instruction.op).has(op_flag::writes_exec)) taint.set_scalar64(operand::exec, bits);
+  return true;
+}
+
+bool select_inexact(WaveTaint& taint, const Step& step, const Inflow& inflow, u64 writes) {
+  const std::uint16_t condition = step.instruction.src[2];
+  const u64 mask = step.wave.s64(condition == operand::none ? std::uint16_t{operand::vcc} : condition);
+  if (taint.undefined_row(inflow.dst)) return false;
+  u64 inexact[2] = {};
+  Origin from[2] = {};
+  for (unsigned s = 0; s < 2; ++s) {
+    if (inflow.count[s] == 0) continue;
+    if (taint.undefined_row(inflow.rows[s][0])) return false;
+    const LaneTaint& t = taint.row(inflow.rows[s][0]);
+    inexact[s] = t.inexact & writes & (s == 0 ? ~mask : mask);
+    from[s] = t.inexact_from;
+  }
+  const LaneTaint& before = taint.row(inflow.dst);
+  const u64 result = inexact[0] | inexact[1];
+  taint.set_inexact(inflow.dst, (before.inexact & ~writes) | result,
+                    inexact[1] != 0 ? from[1]
+                    : result != 0   ? from[0]
+                                    : before.inexact_from);
+  return true;
+}
+
 }  // namespace
 
 std::optional<Inflow> inflow_of(const Instruction& i, const Effects& effects) {
   const OpInfo& op = info(i.op);
   const bool arithmetic = i.encoding == Encoding::vop1 || i.encoding == Encoding::vop2 ||
                           i.encoding == Encoding::vop3 || i.encoding == Encoding::vop3p;
-  if (!arithmetic || i.extension != Extension::none || matrix::form_of(i.op) != nullptr) return std::nullopt;
+  const bool comparison = op.dst == Slot::mask && i.encoding != Encoding::vop3p;
+  if ((!arithmetic && !comparison) || i.extension != Extension::none || matrix::form_of(i.op) != nullptr)
+    return std::nullopt;
+  if (comparison) return inflow_of_comparison(i, op);
+  if (i.op == Op::v_cndmask_b32) return inflow_of_selection(i);
   if (op.dst == Slot::mask || op.sdst != Slot::none || op.has(op_flag::reads_dst | op_flag::reads_vcc))
     return std::nullopt;
-  const auto is_row = [](unsigned code) { return code >= operand::vgpr0 && code != operand::none; };
   bool pick = false;  // each dword of the result chooses a dword of each source
   switch (i.op) {
     case Op::v_readfirstlane_b32:
     case Op::v_readlane_b32:
     case Op::v_writelane_b32:
     case Op::v_swap_b32:
-    case Op::v_cndmask_b32:
     case Op::v_mov_b64:
     case Op::v_pk_mov_b32:
     case Op::v_bfi_b32:
@@ -857,6 +928,8 @@ std::optional<Inflow> inflow_of(const Instruction& i, const Effects& effects) {
 
 bool transfer_inexact(WaveTaint& taint, const Step& step, const Inflow& inflow, bool approximate) {
   const u64 writes = step.effects.exec_masked ? step.wave.exec() : all_lanes;
+  if (inflow.kind == Inflow::Kind::comparison) return compare_inexact(taint, step, inflow, writes);
+  if (inflow.kind == Inflow::Kind::selection) return select_inexact(taint, step, inflow, writes);
   u64 inexact[2] = {};
   Origin from[2] = {};
   for (unsigned d = 0; d < inflow.dwords; ++d) {

@@ -23,9 +23,13 @@ void transfer_vector(WaveTaint& taint, const Step& step, bool approximate);
 
 /// Of an instruction that, whatever its operands hold, leaves its result not exact in the lanes in which one
 /// of some rows is: which rows, dword by dword. Most arithmetic is like that, and what comes out of the
-/// softmax of a kernel is not exact wherever it goes.
+/// softmax of a kernel is not exact wherever it goes. Comparisons (but for those that are clear cut,
+/// dataflow.h) and v_cndmask (rows[0]: of the value where the mask is clear, rows[1]: where it is set) are
+/// nearly so.
 struct Inflow {
-  std::uint16_t dst = 0;    ///< first row of the result
+  enum class Kind : std::uint8_t { value, comparison, selection };
+  Kind kind = Kind::value;
+  std::uint16_t dst = 0;    ///< first row of the result, of a comparison its scalar
   std::uint8_t dwords = 0;  ///< of it: 1 or 2
   std::uint8_t count[2] = {};
   std::uint16_t rows[2][6] = {};  ///< in the order in which their origins count

@@ -38,8 +38,8 @@ struct Traits {
   bool near = false;             ///< VALU that any VALU result may be too close to: lane reads, DPP
   bool watches_scalars = false;  ///< SALU and messages that a rule is about
   bool setreg = false;
-  bool scalars = false;  ///< writes scalar registers
-  /// A plain VALU result that nothing can be too close to: no lane read, DPP, MFMA or branch comes soon enough.
+  bool scalars = false;  ///< writes scalar registers that something may be too close to
+  /// A plain VALU result that nothing can be too close to: no lane read, DPP or MFMA comes soon enough.
   bool calm = false;
 };
 
@@ -135,18 +135,60 @@ Traits traits_of(const Instruction& i, const Effects& e) {
   return t;
 }
 
+/// Whether one of the `within` instructions that may follow `index` is such that found(it), on any path, or
+/// cannot be told.
+template <typename Found>
+bool follows(const Program& program, std::uint32_t index, unsigned within, const Found& found) {
+  const Instruction& i = program.code()[index].instruction;
+  const auto leads_to = [&](std::uint32_t next) {
+    if (next >= program.size()) return false;  // a Fault
+    return found(next) || (within > 1 && follows(program, next, within - 1, found));
+  };
+  if (info(i.op).has(op_flag::ends)) return false;
+  if (!info(i.op).has(op_flag::branch)) return leads_to(index + 1);
+  switch (i.op) {
+    case Op::s_branch:
+      return leads_to(static_cast<std::uint32_t>(i.imm));
+    case Op::s_cbranch_scc0:
+    case Op::s_cbranch_scc1:
+    case Op::s_cbranch_vccz:
+    case Op::s_cbranch_vccnz:
+    case Op::s_cbranch_execz:
+    case Op::s_cbranch_execnz:
+      return leads_to(index + 1) || leads_to(static_cast<std::uint32_t>(i.imm));
+    default:
+      return true;
+  }
+}
+
+/// Whether a rule may be about an instruction soon behind one that writes scalar registers by VALU.
+bool may_be_close(const Instruction& i, const Effects& e, const RegisterList<4>& written) {
+  if (e.relative) return true;
+  if (e.unit != Unit::valu && e.unit != Unit::mfma && e.unit != Unit::vmem && e.unit != Unit::flat)
+    return false;
+  for (const Registers& w : written) {
+    for (const Registers& r : e.scalar_reads)
+      if (w.overlaps(r)) return true;
+    if (w.overlaps({operand::exec, 2}) && (e.dpp || e.unit == Unit::mfma || is_lane_access(i.op)))
+      return true;
+  }
+  return false;
+}
+
 std::vector<Traits> traits_of(const Program& program, const std::vector<Effects>& effects) {
   std::vector<Traits> traits;
   traits.reserve(program.size());
   for (std::uint32_t k = 0; k < program.size(); ++k)
     traits.push_back(traits_of(program.code()[k].instruction, effects[k]));
-  const auto disturbs = [&](std::size_t k) {
-    return k >= traits.size() || traits[k].near || effects[k].unit == Unit::mfma || effects[k].relative ||
-           info(program.code()[static_cast<std::uint32_t>(k)].instruction.op).has(op_flag::branch);
-  };
-  for (std::size_t k = 0; k < traits.size(); ++k) {
-    traits[k].calm = traits[k].by == produced::valu;
-    for (std::size_t n = k + 1; n <= k + plain_lasts; ++n) traits[k].calm = traits[k].calm && !disturbs(n);
+  for (std::uint32_t k = 0; k < traits.size(); ++k) {
+    Traits& t = traits[k];
+    t.calm = t.by == produced::valu && !follows(program, k, plain_lasts, [&](std::uint32_t n) {
+               return traits[n].near || effects[n].unit == Unit::mfma || effects[n].relative;
+             });
+    if (t.scalars && effects[k].unit == Unit::valu)
+      t.scalars = follows(program, k, scalars_last, [&](std::uint32_t n) {
+        return may_be_close(program.code()[n].instruction, effects[n], effects[k].scalar_writes);
+      });
   }
   return traits;
 }
@@ -526,8 +568,9 @@ class Launch final : public LaunchObserver {
   static std::uint8_t when_of(const Traits& t, const Instruction& i, const Effects& e) {
     if (t.states != 1 || t.setreg || t.holds_data || e.unit == Unit::mfma) return when::always;
     if (t.stalls) return when::near_any;
+    if (e.unit == Unit::valu && t.scalars) return when::always;
     for (const Registers& r : e.scalar_writes)
-      if (e.unit == Unit::valu || r.overlaps({operand::m0, 1})) return when::always;
+      if (r.overlaps({operand::m0, 1})) return when::always;
     if (t.by != 0 && !t.calm) return when::always;
     switch (e.unit) {
       case Unit::valu: {
