@@ -31,9 +31,14 @@ enum class Kind : std::uint8_t { nothing, scalar, vector, memory, branch, clock 
 struct Plan {
   Kind kind = Kind::nothing;
   bool approximate = false, masked = false;
-  std::uint8_t registers = 0;
-  Registers rows[7];             ///< vector registers read or written
-  std::array<u64, 3> scalars{};  ///< scalar registers read or written
+  bool relative = false;  ///< the scalar registers are off by M0
+  /// What it writes is clean when what it reads is, in all lanes that it writes, and these are those of EXEC or
+  /// all.
+  bool clean_in_clean_out = false;
+  std::uint8_t reads = 0, registers = 0;
+  Registers rows[7];                  ///< vector registers read, then written
+  std::array<u64, 3> scalars{};       ///< scalar registers read or written
+  std::array<u64, 3> scalar_reads{};  ///< of these, read
 };
 
 Kind kind_of(const Instruction& i, const Effects& e, const AccessShape& access) {
@@ -51,15 +56,20 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   plan.masked = e.exec_masked;
   plan.approximate = colours.inexact && plan.kind == Kind::vector && i.op != Op::v_rcp_iflag_f32 &&
                      fidelity(i.op).exactness != Exactness::exact;
+  plan.relative = e.relative;
+  plan.clean_in_clean_out =
+      !plan.approximate && !e.relative && !e.dpp && i.op != Op::v_writelane_b32 &&
+      (plan.kind == Kind::vector || (plan.kind == Kind::scalar && e.unit == Unit::salu));
   for (const Registers& r : e.vector_reads) plan.rows[plan.registers++] = r;
+  plan.reads = plan.registers;
   for (const Registers& r : e.vector_writes) plan.rows[plan.registers++] = r;
-  const auto add = [&](const auto& list) {
+  const auto add = [](std::array<u64, 3>& set, const auto& list) {
     for (const Registers& r : list)
-      for (unsigned k = 0; k < r.count; ++k)
-        plan.scalars[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
+      for (unsigned k = 0; k < r.count; ++k) set[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
   };
-  add(e.scalar_reads);
-  add(e.scalar_writes);
+  add(plan.scalar_reads, e.scalar_reads);
+  plan.scalars = plan.scalar_reads;
+  add(plan.scalars, e.scalar_writes);
   return plan;
 }
 
@@ -118,13 +128,16 @@ class Flow final : public Observer {
       case Kind::nothing:
         break;
       case Kind::scalar:
-        if (taint.dirty_scalars(plan.scalars)) transfer_scalar(taint, step);
+        if (plan.relative)
+          transfer_scalar(taint, step);
+        else if (taint.dirty_scalars(plan.scalars))
+          scalar(taint, step, plan);
         break;
       case Kind::vector:
         vector(taint, step, plan);
         break;
       case Kind::memory:
-        access(taint, step, dirty(taint, plan));
+        access(taint, step, plan, dirty(taint, plan));
         break;
       case Kind::branch:
         if (taint.dirty_scalars(plan.scalars)) branch(taint, step);
@@ -150,18 +163,49 @@ class Flow final : public Observer {
   static bool dirty_scalars(const WaveTaint& taint, const Plan& plan) {
     return taint.dirty_scalars(plan.scalars) || (plan.masked && taint.dirty_exec());
   }
-  static bool dirty_rows(const WaveTaint& taint, const Plan& plan) {
-    for (unsigned k = 0; k < plan.registers; ++k)
+  static bool dirty_rows(const WaveTaint& taint, const Plan& plan, unsigned from, unsigned to) {
+    for (unsigned k = from; k < to; ++k)
       if (taint.dirty_rows(plan.rows[k])) return true;
     return false;
+  }
+  static bool dirty_rows(const WaveTaint& taint, const Plan& plan) {
+    return dirty_rows(taint, plan, 0, plan.registers);
+  }
+  static bool dirty_reads(const WaveTaint& taint, const Plan& plan) {
+    return taint.dirty_scalars(plan.scalar_reads) || (plan.masked && taint.dirty_exec()) ||
+           dirty_rows(taint, plan, 0, plan.reads);
+  }
+  /// What an instruction of which plan.clean_in_clean_out and all it reads is clean leaves behind.
+  static void clean_writes(WaveTaint& taint, const Step& step, const Plan& plan) {
+    const u64 written = plan.masked ? step.wave.exec() : ~u64{0};
+    for (unsigned k = plan.reads; k < plan.registers; ++k) {
+      const Registers& r = plan.rows[k];
+      if (!taint.dirty_rows(r)) continue;
+      for (unsigned row = r.first; row < unsigned{r.first} + r.count; ++row)
+        taint.clean_row(row, r.bytes, written);
+    }
+    if (taint.dirty_scalars(plan.scalars)) clean_scalars(taint, step.effects);
+  }
+  static void clean_scalars(WaveTaint& taint, const Effects& effects) {
+    for (const Registers& r : effects.scalar_writes)
+      for (unsigned code = r.first; code < unsigned{r.first} + r.count && code <= scalar::scc; ++code)
+        taint.clean_scalar(code);
+  }
+
+  static void scalar(WaveTaint& taint, const Step& step, const Plan& plan) {
+    if (plan.clean_in_clean_out && !taint.dirty_scalars(plan.scalar_reads))
+      clean_scalars(taint, step.effects);
+    else
+      transfer_scalar(taint, step);
   }
   static bool dirty(const WaveTaint& taint, const Plan& plan) {
     return dirty_scalars(taint, plan) || dirty_rows(taint, plan);
   }
 
   void vector(WaveTaint& taint, const Step& step, const Plan& plan) const {
-    if ((step.wave.mode & mode::gpr_idx_en) != 0 || dirty_scalars(taint, plan))
-      return transfer_vector(taint, step, plan.approximate);
+    if ((step.wave.mode & mode::gpr_idx_en) != 0) return transfer_vector(taint, step, plan.approximate);
+    if (plan.clean_in_clean_out && !dirty_reads(taint, plan)) return clean_writes(taint, step, plan);
+    if (dirty_scalars(taint, plan)) return transfer_vector(taint, step, plan.approximate);
     if (!plan.approximate && !dirty_rows(taint, plan)) return;
     if (shared_.colours.inexact) {
       const std::optional<Inflow>& inflow = shared_.inflows[step.index];
@@ -298,12 +342,12 @@ class Flow final : public Observer {
 
   // --- memory
 
-  [[gnu::noinline]] void access(WaveTaint& taint, const Step& step, bool dirty_registers) {
+  [[gnu::noinline]] void access(WaveTaint& taint, const Step& step, const Plan& plan, bool dirty_registers) {
     const Access& a = *step.access;
     if (dirty_registers) check(taint, step);
     if (a.shape.scalar) {
       if (a.writes()) memory_.store_scalar(step);
-      if (a.reads() && step.instruction.dst != operand::none) load_scalar(taint, step);
+      if (a.reads() && step.instruction.dst != operand::none) load_scalar(taint, step, plan);
       return;
     }
     if (a.shape.lds_dma) return memory_.load_to_lds(step, sources_);
@@ -377,9 +421,13 @@ class Flow final : public Observer {
   void load(WaveTaint& taint, const Step& step, bool dirty_registers) {
     const Loaded loaded = memory_.load(step);
     if (loaded.clean && !dirty_registers) return;
-    remember(step, loaded);
     const u64 exec = step.wave.exec();
     const Registers& dst = step.effects.vector_writes[0];
+    if (loaded.clean && !taint.dirty_exec()) {
+      for (unsigned d = 0; d < dst.count; ++d) taint.clean_row(dst.first + d, dst.bytes, exec);
+      return;
+    }
+    remember(step, loaded);
     const LaneTaint unsure = exec_taint(taint);
     for (unsigned d = 0; d < dst.count; ++d) {
       LaneTaint now = taint.row(dst.first + d);
@@ -407,8 +455,9 @@ class Flow final : public Observer {
     return t;
   }
 
-  void load_scalar(WaveTaint& taint, const Step& step) {
+  void load_scalar(WaveTaint& taint, const Step& step, const Plan& plan) {
     const Loaded loaded = memory_.load_scalar(step, scalars_);
+    if (loaded.clean && !taint.dirty_scalars(plan.scalars)) return;
     remember(step, loaded);
     for (unsigned d = 0; d < scalars_.size(); ++d) {
       BitTaint t = scalars_[d];

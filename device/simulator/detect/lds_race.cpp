@@ -78,7 +78,7 @@ struct Issued {  ///< a DS instruction that may not be done
   std::uint32_t index = 0;
   std::uint32_t bytes = 0;
   bool write = false, atomic = false;
-  std::vector<std::uint32_t> addresses;  ///< of each access
+  std::vector<std::uint32_t> addresses;  ///< of each access of so many bytes
 };
 
 struct Arriving {  ///< an LDS-DMA that is not done
@@ -240,17 +240,54 @@ class Group final : public Observer {
     use.write = access.writes();
     use.atomic = access.shape.kind == AccessKind::atomic;
     // Nothing may be on its way into LDS or unwaited from before the barrier: touch() asks about those.
-    const bool blocks = access.bytes == block_bytes && group_.lds_bytes >= block_bytes && !use.atomic &&
-                        arrivals_ == 0 && shadow_.unwaited_epoch != shadow_.epoch;
+    const bool blocks = group_.lds_bytes >= block_bytes && !use.atomic && arrivals_ == 0 &&
+                        shadow_.unwaited_epoch != shadow_.epoch;
     for (unsigned part = 0; part < access.shape.parts; ++part) {
       const std::uint64_t* address = access.address[part];
-      if (!blocks)
-        touch_lanes(step, access, use, part, access.lds);
-      else if (use.write)
-        touch_lanes(step, access, use, part, touch_blocks<true>(step, address, access.lds));
-      else
-        touch_lanes(step, access, use, part, touch_blocks<false>(step, address, access.lds));
+      std::uint64_t mask = access.lds;
+      // What one lane of a wave leaves, another that does the same there leaves as it is.
+      if (access.layout[part] == Layout::same) mask &= -mask;
+      if (blocks && access.bytes == block_bytes)
+        mask = use.write ? touch_blocks<true>(step, address, mask) : touch_blocks<false>(step, address, mask);
+      else if (blocks && access.layout[part] == Layout::consecutive)
+        mask = use.write ? touch_range<true>(step, access, part) : touch_range<false>(step, access, part);
+      touch_lanes(step, access, use, part, mask);
     }
+  }
+
+  /// The same for lanes whose bytes follow each other and make up whole blocks together.
+  template <bool write>
+  std::uint64_t touch_range(const Step& step, const Access& access, unsigned part) {
+    const std::uint64_t mask = access.lds, start = access.address[part][std::countr_zero(mask)];
+    const int first = std::countr_zero(mask), count = std::popcount(mask);
+    const bool gaps = (mask >> first & (mask >> first) + 1) != 0;
+    if (gaps || start % block_bytes != 0 || block_bytes % access.bytes != 0 || start > group_.lds_bytes)
+      return mask;
+    const int together = static_cast<int>(block_bytes / access.bytes);
+    const auto room = static_cast<int>((group_.lds_bytes - start) / block_bytes);
+    const int whole = std::min(count / together, room);
+    const Stamp now = stamp(step, {.bytes = 0xf});
+    const std::uint64_t lanes_of_one = (std::uint64_t{1} << together) - 1;
+    Cell* block = shadow_.blocks.data() + start / block_bytes;
+    std::uint64_t others = mask;
+    for (int k = 0; k < whole; ++k, ++block)
+      if (touch_block<write>(*block, now)) others &= ~(lanes_of_one << (first + k * together));
+    return others;
+  }
+  /// @return false: it races or is split, and nothing was remembered
+  template <bool write>
+  static bool touch_block(Cell& b, const Stamp& now) {
+    const Tag read = b.read.by ^ now.by;
+    if (clashes(b.write.by ^ now.by) || (write && clashes(read))) [[unlikely]]
+      return false;
+    if (write) {
+      b.write = now;
+    } else if (read > several_waves) {
+      b.read = now;
+    } else if (read != 0) {
+      b.read.by |= several_waves;
+    }
+    return true;
   }
 
   /// Remembers that whole blocks are read or written, where that is all there is to it. @return the other
@@ -262,17 +299,7 @@ class Group final : public Observer {
     Cell* const blocks = shadow_.blocks.data();
     std::uint64_t outside = 0, unaligned = 0, others = 0;
     const auto lane = [&](int l) {
-      Cell& b = blocks[address[l] / block_bytes];
-      const Tag read = b.read.by ^ now.by;
-      if (clashes(b.write.by ^ now.by) || (write && clashes(read))) [[unlikely]] {
-        others |= std::uint64_t{1} << l;
-      } else if (write) {
-        b.write = now;
-      } else if (read > several_waves) {
-        b.read = now;
-      } else if (read != 0) {
-        b.read.by |= several_waves;
-      }
+      if (!touch_block<write>(blocks[address[l] / block_bytes], now)) others |= std::uint64_t{1} << l;
     };
     const auto look = [&](int l) {
       outside |= last - address[l];  // addresses have 32 bits: negative when there
@@ -527,12 +554,16 @@ class Group final : public Observer {
     }
     i.id = id;
     i.index = step.index;
-    i.bytes = access.bytes;
     i.write = access.writes();
     i.atomic = access.shape.kind == AccessKind::atomic;
+    const bool ranges = access.layout[0] != Layout::scattered &&
+                        (access.shape.parts == 1 || access.layout[1] == access.layout[0]);
+    i.bytes = ranges ? access.extent(0) : access.bytes;
     for (unsigned part = 0; part < access.shape.parts; ++part) {
       const std::uint64_t* address = access.address[part];
-      if (access.lds == all_lanes)
+      if (ranges)
+        i.addresses.push_back(static_cast<std::uint32_t>(address[std::countr_zero(access.lds)]));
+      else if (access.lds == all_lanes)
         i.addresses.insert(i.addresses.end(), address, address + lanes);
       else
         for_each_lane(access.lds,

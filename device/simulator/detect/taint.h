@@ -92,12 +92,7 @@ class WaveTaint {
   [[nodiscard]] const LaneTaint& row(std::uint32_t number) const { return rows_[number]; }
   void set_row(std::uint32_t number, const LaneTaint& taint) {
     rows_[number] = taint;
-    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
-    std::uint64_t& dirty = dirty_rows_[number / 64];
-    std::uint64_t& undefined = undefined_rows_[number / 64];
-    dirty = taint.clean() ? dirty & ~bit : dirty | bit;
-    update_row_signature(row_signature_, dirty_rows_, number);
-    undefined = taint.undefined_lanes() == 0 ? undefined & ~bit : undefined | bit;
+    note_row(number);
   }
   /// Of a row without never-written bytes, before and after: nothing but what is not exact changes.
   void set_inexact(std::uint32_t number, std::uint64_t inexact, Origin from) {
@@ -107,6 +102,14 @@ class WaveTaint {
     std::uint64_t& dirty = dirty_rows_[number / 64];
     dirty = inexact == 0 ? dirty & ~bit : dirty | bit;
     update_row_signature(row_signature_, dirty_rows_, number);
+  }
+  /// Something clean goes to those bytes of those lanes.
+  void clean_row(std::uint32_t number, unsigned bytes, std::uint64_t lanes_written) {
+    LaneTaint& row = rows_[number];
+    for (std::size_t b = 0; b < 4; ++b)
+      if ((bytes >> b & 1) != 0) row.undefined[b] &= ~lanes_written;
+    if (bytes == 0xf) row.inexact &= ~lanes_written;
+    note_row(number);
   }
   /// False: all of the rows are clean.
   [[nodiscard]] bool dirty_rows(const Registers& r) const { return any(dirty_rows_, r); }
@@ -121,6 +124,9 @@ class WaveTaint {
   [[nodiscard]] BitTaint scalar64(std::uint32_t code) const;
   void set_scalar32(std::uint32_t code, BitTaint taint);
   void set_scalar64(std::uint32_t code, const BitTaint& taint);
+  void clean_scalar(std::uint32_t code) {
+    if ((dirty_scalars_[code / 64] >> (code % 64) & 1) != 0) set_scalar32(code, BitTaint());
+  }
   [[nodiscard]] bool dirty_scalars(const std::array<std::uint64_t, 3>& mask) const {
     return ((mask[0] & dirty_scalars_[0]) | (mask[1] & dirty_scalars_[1]) | (mask[2] & dirty_scalars_[2])) !=
            0;
@@ -131,6 +137,15 @@ class WaveTaint {
   [[nodiscard]] bool dirty_exec() const { return (dirty_scalars_[1] >> (operand::exec - 64) & 3) != 0; }
 
  private:
+  void note_row(std::uint32_t number) {
+    const LaneTaint& taint = rows_[number];
+    const std::uint64_t bit = std::uint64_t{1} << (number % 64);
+    std::uint64_t& dirty = dirty_rows_[number / 64];
+    std::uint64_t& undefined = undefined_rows_[number / 64];
+    dirty = taint.clean() ? dirty & ~bit : dirty | bit;
+    update_row_signature(row_signature_, dirty_rows_, number);
+    undefined = taint.undefined_lanes() == 0 ? undefined & ~bit : undefined | bit;
+  }
   using RowBits = std::array<std::uint64_t, 10>;
   static bool any(const RowBits& rows, const Registers& r) {
     const std::uint32_t word = r.first / 64, shift = r.first % 64;
