@@ -36,9 +36,9 @@ struct Plan {
   /// all.
   bool clean_in_clean_out = false;
   std::uint8_t reads = 0, registers = 0;
-  Registers rows[7];                  ///< vector registers read, then written
-  std::array<u64, 3> scalars{};       ///< scalar registers read or written
-  std::array<u64, 3> scalar_reads{};  ///< of these, read
+  Registers rows[7];         ///< vector registers read, then written
+  ScalarSet scalars{};       ///< scalar registers read or written
+  ScalarSet scalar_reads{};  ///< of these, read
 };
 
 Kind kind_of(const Instruction& i, const Effects& e, const AccessShape& access) {
@@ -63,7 +63,7 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   for (const Registers& r : e.vector_reads) plan.rows[plan.registers++] = r;
   plan.reads = plan.registers;
   for (const Registers& r : e.vector_writes) plan.rows[plan.registers++] = r;
-  const auto add = [](std::array<u64, 3>& set, const auto& list) {
+  const auto add = [](ScalarSet& set, const auto& list) {
     for (const Registers& r : list)
       for (unsigned k = 0; k < r.count; ++k) set[(r.first + k) / 64] |= u64{1} << ((r.first + k) % 64);
   };
@@ -75,7 +75,8 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
 
 /// What is known of a program.
 struct Plans {
-  Plans(const LaunchContext& launch, Colours colours) {
+  Plans(const LaunchContext& launch, Colours colours)
+      : read_first(live_in(launch.view.program, launch.analysis.effects)) {
     const Program& program = launch.view.program;
     by_instruction.reserve(program.size());
     for (std::uint32_t k = 0; k < program.size(); ++k) {
@@ -87,6 +88,7 @@ struct Plans {
   }
   std::vector<Plan> by_instruction;
   std::vector<std::optional<Inflow>> inflows;  ///< with colours.inexact, by instruction as well
+  ScalarSet read_first;
 };
 
 /// What the workgroups of a launch share.
@@ -95,6 +97,7 @@ struct Shared {
   Colours colours;
   const std::vector<Plan>& plans;
   const std::vector<std::optional<Inflow>>& inflows;
+  const ScalarSet& read_first;
   std::optional<WaveTaint> at_entry = {};
   Spare<std::vector<WaveTaint>> spare_waves = {};
   Spare<MemoryTaint> spare_memory = {};
@@ -106,7 +109,7 @@ class Flow final : public Observer {
       : shared_(shared), waves_(shared.spare_waves.take()), memory_(shared.spare_memory.take()) {
     memory_.start(shared.launch.view.memory, group.lds_bytes, group.wave_count, group.waves[0].scratch_bytes);
     if (!shared.at_entry)
-      shared.at_entry.emplace(group.waves[0].vgpr_count, shared.launch.view.defined_sgprs);
+      shared.at_entry.emplace(group.waves[0].vgpr_count, shared.launch.view.defined_sgprs, shared.read_first);
     waves_.assign(group.wave_count, *shared.at_entry);
   }
   ~Flow() override {
@@ -487,7 +490,7 @@ class Launch final : public LaunchObserver {
 
  private:
   Launch(const LaunchContext& launch, Colours colours, const Plans& plans)
-      : shared_{launch, colours, plans.by_instruction, plans.inflows} {}
+      : shared_{launch, colours, plans.by_instruction, plans.inflows, plans.read_first} {}
 
   static const Plans& plans(const LaunchContext& launch, Colours colours) {
     const std::uint64_t key = (colours.undefined ? 1 : 0) | (colours.inexact ? 2 : 0);
@@ -501,7 +504,7 @@ class Launch final : public LaunchObserver {
       case Kind::clock:
         return when::always;
       default:
-        return plan.approximate ? when::always : when::touching;
+        return plan.approximate ? when::always : when::tainted;
     }
   }
 

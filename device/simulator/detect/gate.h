@@ -8,8 +8,8 @@
 // So each leaves word of that in the wave's Gate, and session.cpp asks the gate instead of the detectors
 // (observer.h, when).
 //
-// Registers are told by signature, a bit for several of them, so the gate may let through an instruction that
-// meets nothing, which costs time; it never holds one back that does.
+// Registers are told by signature, a bit for several of them where there are many, so the gate may let through
+// an instruction that meets nothing, which costs time; it never holds one back that does.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,17 @@ struct Gate {
   std::uint64_t results_until = 0, scalars_until = 0, plain_until = 0, any_until = 0;
 };
 
-/// Eight rows to a bit.
-constexpr std::uint64_t row_bit(unsigned row) {
-  return std::uint64_t{1} << (row / 8 % 64);
+/// How many vector registers share a bit of a signature.
+struct RowsPerBit {
+  unsigned log2 = 3;
+
+  /// The fewest for a kernel that has `vgprs` rows, at most 512.
+  static constexpr RowsPerBit of(std::uint32_t vgprs) {
+    return {vgprs <= 64 ? 0u : vgprs <= 128 ? 1u : vgprs <= 256 ? 2u : 3u};
+  }
+};
+constexpr std::uint64_t row_bit(unsigned row, RowsPerBit share) {
+  return std::uint64_t{1} << (row >> share.log2 & 63);
 }
 /// Two scalar registers to a bit. scc and the MODE register share theirs with flat_scratch.
 constexpr std::uint64_t scalar_bit(unsigned code) {
@@ -36,10 +44,10 @@ constexpr std::uint64_t scalar_bit(unsigned code) {
 }
 
 template <std::size_t capacity>
-std::uint64_t row_signature(const RegisterList<capacity>& list) {
+std::uint64_t row_signature(const RegisterList<capacity>& list, RowsPerBit share) {
   std::uint64_t signature = 0;
   for (const Registers& r : list)
-    for (unsigned row = r.first; row < unsigned{r.first} + r.count; ++row) signature |= row_bit(row);
+    for (unsigned row = r.first; row < unsigned{r.first} + r.count; ++row) signature |= row_bit(row, share);
   return signature;
 }
 template <std::size_t capacity>
@@ -53,9 +61,11 @@ std::uint64_t scalar_signature(const RegisterList<capacity>& list) {
 /// Signatures of sets that are kept as bits, register n in bit n % 64 of word n / 64: what has to be done when
 /// one register's bit has changed.
 template <typename Words>
-void update_row_signature(std::uint64_t& signature, const Words& words, unsigned row) {
-  const bool any = (words[row / 64] >> (row % 64 / 8 * 8) & 0xff) != 0;
-  signature = any ? signature | row_bit(row) : signature & ~row_bit(row);
+void update_row_signature(std::uint64_t& signature, const Words& words, unsigned row, RowsPerBit share) {
+  const unsigned first = row >> share.log2 << share.log2;
+  const std::uint64_t all = (std::uint64_t{1} << (1u << share.log2)) - 1, bit = row_bit(row, share);
+  const bool any = (words[row / 64] >> (first % 64) & all) != 0;
+  signature = any ? signature | bit : signature & ~bit;
 }
 template <typename Words>
 void update_scalar_signature(std::uint64_t& signature, const Words& words, unsigned code) {

@@ -114,14 +114,20 @@ struct Suspects {
 
 class Launch final : public LaunchObserver {
  public:
-  Launch(const LaunchContext& launch, bool races, bool dma) : context(launch), races_(races), dma_(dma) {}
+  Launch(const LaunchContext& launch, bool races, bool dma)
+      : context(launch),
+        races_(races),
+        dma_(dma),
+        fills_(std::any_of(launch.analysis.effects.begin(), launch.analysis.effects.end(),
+                           [](const Effects& e) { return e.lds_dma; })) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t linear_id) override;
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
     const Effects& e = context.analysis.effects[index];
     const AccessShape& shape = context.analysis.access[index];
     const bool to_lds = shape.touches_memory() && (shape.space == Space::lds || shape.space == Space::flat);
-    const bool counted =
-        e.vmcnt || e.lgkmcnt != 0 || context.view.program.code()[index].instruction.op == Op::s_waitcnt;
+    // Loads of registers matter only where LDS-DMA waits for the same counter.
+    const bool counted = (e.vmcnt && (fills_ || to_lds)) || e.lgkmcnt != 0 ||
+                         context.view.program.code()[index].instruction.op == Op::s_waitcnt;
     return {.before = counted ? when::always : when::never,
             .after = to_lds && shape.kind != AccessKind::load,
             .access = to_lds || shape.lds_dma};
@@ -146,6 +152,7 @@ class Launch final : public LaunchObserver {
 
  private:
   bool races_, dma_;
+  bool fills_;  ///< the program has LDS-DMA
   std::vector<Shadow> idle_;
 };
 

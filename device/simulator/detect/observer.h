@@ -112,8 +112,8 @@ class Observer {
 /// When an observer is told of an instruction before it is executed: any of these.
 namespace when {
 inline constexpr std::uint8_t never = 0, always = 1;
-/// It reads or writes a register that the wave's Gate says to be pending or tainted.
-inline constexpr std::uint8_t touching = 2;
+/// It reads or writes a register that the wave's Gate says to be pending, or tainted.
+inline constexpr std::uint8_t pending = 2, tainted = 32;
 /// The wave has not passed Gate::results_until, scalars_until, plain_until.
 inline constexpr std::uint8_t near_results = 4, near_scalars = 8, near_plain = 16;
 inline constexpr std::uint8_t near_any = near_results | near_scalars | near_plain;

@@ -50,6 +50,13 @@ Pending pending_of(const Effects& effects, std::uint32_t index, std::uint64_t nu
 class Outstanding {
  public:
   [[nodiscard]] bool empty() const { return entries_.empty(); }
+  /// As new.
+  void clear() {
+    entries_.clear();
+    last_id_ = 0;
+    vm_ = lgkm_ = 0;
+    changed_ = false;
+  }
   [[nodiscard]] const std::vector<Pending>& entries() const { return entries_; }
   [[nodiscard]] const Pending* find(std::uint64_t id) const;
 

@@ -23,7 +23,7 @@ namespace {
 /// Which observers are told of one instruction: bit n stands for observer n.
 struct Route {
   /// Before it is executed, by namespace when.
-  std::uint16_t always = 0, touching = 0, near_results = 0, near_scalars = 0, near_plain = 0;
+  std::uint16_t always = 0, pending = 0, tainted = 0, near_results = 0, near_scalars = 0, near_plain = 0;
   std::uint16_t after = 0;
   bool locate = false;
   bool relative = false;                ///< its registers may depend on M0
@@ -35,6 +35,7 @@ struct Route {
 struct Session::Routes {
   Routes(const LaunchContext& launch, const std::vector<std::unique_ptr<LaunchObserver>>& observers) {
     const Analysis& analysis = launch.analysis;
+    const RowsPerBit share = RowsPerBit::of(launch.view.kernel.kernel.descriptor.vgpr_count());
     list.resize(launch.view.program.size());
     for (std::uint32_t k = 0; k < list.size(); ++k) {
       Route& route = list[k];
@@ -45,7 +46,8 @@ struct Session::Routes {
           if (in) set = static_cast<std::uint16_t>(set | 1u << n);
         };
         add(route.always, (interest.before & when::always) != 0);
-        add(route.touching, (interest.before & when::touching) != 0);
+        add(route.pending, (interest.before & when::pending) != 0);
+        add(route.tainted, (interest.before & when::tainted) != 0);
         add(route.near_results, (interest.before & when::near_results) != 0);
         add(route.near_scalars, (interest.before & when::near_scalars) != 0);
         add(route.near_plain, (interest.before & when::near_plain) != 0);
@@ -55,7 +57,7 @@ struct Session::Routes {
       const Effects& e = analysis.effects[k];
       route.locate = access && analysis.access[k].touches_memory();
       route.relative = e.relative || e.unit == Unit::valu;
-      route.rows = row_signature(e.vector_reads) | row_signature(e.vector_writes);
+      route.rows = row_signature(e.vector_reads, share) | row_signature(e.vector_writes, share);
       route.scalars = scalar_signature(e.scalar_reads) | scalar_signature(e.scalar_writes) |
                       (e.exec_masked ? scalar_bit(operand::exec) : 0);
     }
@@ -95,9 +97,10 @@ class Fan final : public WorkgroupWatch {
     const std::uint32_t trip = trips_[std::size_t{wave.id_in_group} * size_ + index]++;
     const Gate& gate = gates_[wave.id_in_group];
     unsigned told = route.always;
-    if (((route.rows & (gate.pending_rows | gate.tainted_rows)) |
-         (route.scalars & (gate.pending_scalars | gate.tainted_scalars))) != 0)
-      told |= route.touching;
+    if (((route.rows & gate.pending_rows) | (route.scalars & gate.pending_scalars)) != 0)
+      told |= route.pending;
+    if (((route.rows & gate.tainted_rows) | (route.scalars & gate.tainted_scalars)) != 0)
+      told |= route.tainted;
     if (number < gate.any_until) {
       told |= number < gate.results_until ? route.near_results : 0u;
       told |= number < gate.scalars_until ? route.near_scalars : 0u;
@@ -139,7 +142,8 @@ class Fan final : public WorkgroupWatch {
     if (relative) [[unlikely]] {
       shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
       now_ = &shifted_;
-      told |= unsigned{route.touching} | route.near_results | route.near_scalars | route.near_plain;
+      told |= unsigned{route.pending} | route.tainted | route.near_results | route.near_scalars |
+              route.near_plain;
     }
     const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
     bool execute = true;

@@ -3,7 +3,8 @@
 
 namespace attest::device::sim::detect {
 
-WaveTaint::WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs) : rows_(vgprs) {
+WaveTaint::WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs, const ScalarSet& read_first)
+    : share_(RowsPerBit::of(vgprs)), rows_(vgprs) {
   for (std::uint32_t r = 1; r < vgprs; ++r) {
     LaneTaint taint;
     taint.all_bytes(~std::uint64_t{0});
@@ -14,6 +15,7 @@ WaveTaint::WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs) : rows_(v
     const bool architected = code == 102 || code == 103;  // flat_scratch
     const bool exec = code == operand::exec || code == operand::exec + 1u;
     if (exec || architected || (code < 64 && (defined_sgprs >> code & 1) != 0)) continue;
+    if ((read_first[code / 64] >> (code % 64) & 1) == 0) continue;
     set_scalar32(code, {code == scalar::scc ? 1u : 0xffffffffu, 0, origin::scalar + code, origin::none});
   }
 }

@@ -20,6 +20,7 @@
 #include "device/simulator/core/wave.h"
 #include "device/simulator/detect/effects.h"
 #include "device/simulator/detect/gate.h"
+#include "device/simulator/detect/live_in.h"
 
 namespace attest::device::sim::detect {
 
@@ -87,7 +88,8 @@ struct BitTaint {
 class WaveTaint {
  public:
   /// At entry: v0 (for all lanes), EXEC, and the SGPRs that the ABI fills hold something, nothing else does.
-  WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs);
+  /// @param read_first scalars that may be read before they are written; of others nothing is said
+  WaveTaint(std::uint32_t vgprs, std::uint64_t defined_sgprs, const ScalarSet& read_first);
 
   [[nodiscard]] const LaneTaint& row(std::uint32_t number) const { return rows_[number]; }
   void set_row(std::uint32_t number, const LaneTaint& taint) {
@@ -101,7 +103,7 @@ class WaveTaint {
     const std::uint64_t bit = std::uint64_t{1} << (number % 64);
     std::uint64_t& dirty = dirty_rows_[number / 64];
     dirty = inexact == 0 ? dirty & ~bit : dirty | bit;
-    update_row_signature(row_signature_, dirty_rows_, number);
+    update_row_signature(row_signature_, dirty_rows_, number, share_);
   }
   /// Something clean goes to those bytes of those lanes.
   void clean_row(std::uint32_t number, unsigned bytes, std::uint64_t lanes_written) {
@@ -143,7 +145,7 @@ class WaveTaint {
     std::uint64_t& dirty = dirty_rows_[number / 64];
     std::uint64_t& undefined = undefined_rows_[number / 64];
     dirty = taint.clean() ? dirty & ~bit : dirty | bit;
-    update_row_signature(row_signature_, dirty_rows_, number);
+    update_row_signature(row_signature_, dirty_rows_, number, share_);
     undefined = taint.undefined_lanes() == 0 ? undefined & ~bit : undefined | bit;
   }
   using RowBits = std::array<std::uint64_t, 10>;
@@ -154,6 +156,7 @@ class WaveTaint {
     return (bits & ((std::uint64_t{1} << r.count) - 1)) != 0;
   }
 
+  RowsPerBit share_;
   std::vector<LaneTaint> rows_;
   std::array<BitTaint, scalar::count> scalars_;
   RowBits dirty_rows_{}, undefined_rows_{};

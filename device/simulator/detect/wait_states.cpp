@@ -11,6 +11,7 @@
 #include "device/simulator/core/workgroup.h"
 #include "device/simulator/detect/gate.h"
 #include "device/simulator/detect/hazard_at.h"
+#include "device/simulator/detect/successors.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -139,26 +140,13 @@ Traits traits_of(const Instruction& i, const Effects& e) {
 /// cannot be told.
 template <typename Found>
 bool follows(const Program& program, std::uint32_t index, unsigned within, const Found& found) {
-  const Instruction& i = program.code()[index].instruction;
-  const auto leads_to = [&](std::uint32_t next) {
-    if (next >= program.size()) return false;  // a Fault
-    return found(next) || (within > 1 && follows(program, next, within - 1, found));
-  };
-  if (info(i.op).has(op_flag::ends)) return false;
-  if (!info(i.op).has(op_flag::branch)) return leads_to(index + 1);
-  switch (i.op) {
-    case Op::s_branch:
-      return leads_to(static_cast<std::uint32_t>(i.imm));
-    case Op::s_cbranch_scc0:
-    case Op::s_cbranch_scc1:
-    case Op::s_cbranch_vccz:
-    case Op::s_cbranch_vccnz:
-    case Op::s_cbranch_execz:
-    case Op::s_cbranch_execnz:
-      return leads_to(index + 1) || leads_to(static_cast<std::uint32_t>(i.imm));
-    default:
+  const Successors next = successors(program, index);
+  for (unsigned n = 0; n < next.count; ++n) {
+    const std::uint32_t k = next.index[n];
+    if (k < program.size() && (found(k) || (within > 1 && follows(program, k, within - 1, found))))
       return true;
   }
+  return next.anywhere;
 }
 
 /// Whether a rule may be about an instruction soon behind one that writes scalar registers by VALU.

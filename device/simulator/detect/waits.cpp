@@ -20,6 +20,13 @@ namespace {
 template <std::size_t size>
 class PendingFile {
  public:
+  /// A wave begins. @param share of vector registers
+  void start(RowsPerBit share) {
+    pending_ = {};
+    signature_ = 0;
+    count_ = 0;
+    share_ = share;
+  }
   [[nodiscard]] bool any() const { return count_ != 0; }
   /// Whether one of them is.
   [[nodiscard]] bool any(const Registers& registers) const {
@@ -51,25 +58,20 @@ class PendingFile {
     sign(reg);
   }
 
-  void clear() {
-    pending_ = {};
-    signature_ = 0;
-    count_ = 0;
-  }
-
  private:
   [[nodiscard]] bool is_pending(unsigned reg) const { return (pending_[reg / 64] >> (reg % 64) & 1) != 0; }
   void sign(unsigned reg) {
     if constexpr (size == scalar::count)
       update_scalar_signature(signature_, pending_, reg);
     else
-      update_row_signature(signature_, pending_, reg);
+      update_row_signature(signature_, pending_, reg, share_);
   }
 
   std::array<std::uint64_t, size> owner_{};             ///< of those that are
   std::array<std::uint64_t, size / 64 + 2> pending_{};  ///< a bit per register; counts are below 64
   std::uint64_t signature_ = 0;
   unsigned count_ = 0;
+  RowsPerBit share_;
 };
 
 struct WaveState {
@@ -77,10 +79,10 @@ struct WaveState {
   PendingFile<512> vector;
   PendingFile<scalar::count> scalars;
 
-  void clear() {
-    outstanding = Outstanding();
-    vector.clear();
-    scalars.clear();
+  void start(RowsPerBit share) {
+    outstanding.clear();
+    vector.start(share);
+    scalars.start(share);
   }
 };
 
@@ -88,10 +90,11 @@ enum class Use { read, written };
 
 class Group final : public Observer {
  public:
-  Group(const LaunchContext& launch, Spare<std::vector<WaveState>>& spare, std::uint32_t waves)
+  Group(const LaunchContext& launch, Spare<std::vector<WaveState>>& spare, std::uint32_t waves,
+        RowsPerBit share)
       : launch_(launch), spare_(spare), waves_(spare.take()) {
     waves_.resize(waves);
-    for (WaveState& w : waves_) w.clear();
+    for (WaveState& w : waves_) w.start(share);
   }
   ~Group() override { spare_.give(std::move(waves_)); }
   Group(const Group&) = delete;
@@ -195,13 +198,14 @@ class Launch final : public LaunchObserver {
  public:
   explicit Launch(const LaunchContext& launch) : launch_(launch) {}
   std::unique_ptr<Observer> observe(Workgroup& group, std::uint64_t) override {
-    return std::make_unique<Group>(launch_, spare_, group.wave_count);
+    return std::make_unique<Group>(launch_, spare_, group.wave_count,
+                                   RowsPerBit::of(group.waves[0].vgpr_count));
   }
   [[nodiscard]] Interest interest(std::uint32_t index) const override {
     const Effects& e = launch_.analysis.effects[index];
     const bool counts =
         e.vmcnt || e.lgkmcnt != 0 || launch_.view.program.code()[index].instruction.op == Op::s_waitcnt;
-    return {.before = counts ? when::always : when::touching, .after = false, .access = false};
+    return {.before = counts ? when::always : when::pending, .after = false, .access = false};
   }
 
  private:

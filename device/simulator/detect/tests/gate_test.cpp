@@ -25,7 +25,12 @@ TEST_CASE("A signature has the bit of every register of the set and of no other"
       REQUIRE(signature == expected);
     }
   };
-  check(512, row_bit, [](auto& s, const auto& w, unsigned k) { update_row_signature(s, w, k); });
+  for (const unsigned rows : {24u, 64u, 72u, 128u, 136u, 256u, 264u, 512u}) {
+    const RowsPerBit share = RowsPerBit::of(rows);
+    check(
+        rows, [&](unsigned k) { return row_bit(k, share); },
+        [&](auto& s, const auto& w, unsigned k) { update_row_signature(s, w, k, share); });
+  }
   check(scalar::count, scalar_bit,
         [](auto& s, const auto& w, unsigned k) { update_scalar_signature(s, w, k); });
 }
@@ -35,8 +40,8 @@ TEST_CASE("Registers that an instruction names meet the set that holds one of th
     RegisterList<2> list;
     list.add(first, 5);
     std::uint64_t expected = 0;
-    for (unsigned k = first; k < first + 5; ++k) expected |= row_bit(k);
-    CHECK(row_signature(list) == expected);
+    for (unsigned k = first; k < first + 5; ++k) expected |= row_bit(k, RowsPerBit::of(512));
+    CHECK(row_signature(list, RowsPerBit::of(512)) == expected);
   }
   RegisterList<2> scalars;
   scalars.add(scalar::scc, 1);
