@@ -15,6 +15,7 @@
 #include "device/simulator/detect/hazard_at.h"
 #include "device/simulator/detect/sources.h"
 #include "device/simulator/detect/spare.h"
+#include "device/simulator/detect/taint_clean.h"
 #include "device/simulator/detect/taint_memory.h"
 #include "device/simulator/detect/taint_scalar.h"
 #include "device/simulator/detect/taint_vector.h"
@@ -32,9 +33,7 @@ struct Plan {
   Kind kind = Kind::nothing;
   bool approximate = false, masked = false;
   bool relative = false;  ///< the scalar registers are off by M0
-  /// What it writes is clean when what it reads is, in all lanes that it writes, and these are those of EXEC or
-  /// all.
-  bool clean_in_clean_out = false;
+  bool clean_in_clean_out = false;  ///< taint_clean.h; never when `approximate`
   std::uint8_t reads = 0, registers = 0;
   Registers rows[7];         ///< vector registers read, then written
   ScalarSet scalars{};       ///< scalar registers read or written
@@ -57,9 +56,7 @@ Plan plan_for(const Instruction& i, const Effects& e, const AccessShape& access,
   plan.approximate = colours.inexact && plan.kind == Kind::vector && i.op != Op::v_rcp_iflag_f32 &&
                      fidelity(i.op).exactness != Exactness::exact;
   plan.relative = e.relative;
-  plan.clean_in_clean_out =
-      !plan.approximate && !e.relative && !e.dpp && i.op != Op::v_writelane_b32 &&
-      (plan.kind == Kind::vector || (plan.kind == Kind::scalar && e.unit == Unit::salu));
+  plan.clean_in_clean_out = !plan.approximate && clean_in_clean_out(i, e);
   for (const Registers& r : e.vector_reads) plan.rows[plan.registers++] = r;
   plan.reads = plan.registers;
   for (const Registers& r : e.vector_writes) plan.rows[plan.registers++] = r;
@@ -178,26 +175,9 @@ class Flow final : public Observer {
     return taint.dirty_scalars(plan.scalar_reads) || (plan.masked && taint.dirty_exec()) ||
            dirty_rows(taint, plan, 0, plan.reads);
   }
-  /// What an instruction of which plan.clean_in_clean_out and all it reads is clean leaves behind.
-  static void clean_writes(WaveTaint& taint, const Step& step, const Plan& plan) {
-    const u64 written = plan.masked ? step.wave.exec() : ~u64{0};
-    for (unsigned k = plan.reads; k < plan.registers; ++k) {
-      const Registers& r = plan.rows[k];
-      if (!taint.dirty_rows(r)) continue;
-      for (unsigned row = r.first; row < unsigned{r.first} + r.count; ++row)
-        taint.clean_row(row, r.bytes, written);
-    }
-    if (taint.dirty_scalars(plan.scalars)) clean_scalars(taint, step.effects);
-  }
-  static void clean_scalars(WaveTaint& taint, const Effects& effects) {
-    for (const Registers& r : effects.scalar_writes)
-      for (unsigned code = r.first; code < unsigned{r.first} + r.count && code <= scalar::scc; ++code)
-        taint.clean_scalar(code);
-  }
-
   static void scalar(WaveTaint& taint, const Step& step, const Plan& plan) {
     if (plan.clean_in_clean_out && !taint.dirty_scalars(plan.scalar_reads))
-      clean_scalars(taint, step.effects);
+      write_clean(taint, step);
     else
       transfer_scalar(taint, step);
   }
@@ -207,7 +187,7 @@ class Flow final : public Observer {
 
   void vector(WaveTaint& taint, const Step& step, const Plan& plan) const {
     if ((step.wave.mode & mode::gpr_idx_en) != 0) return transfer_vector(taint, step, plan.approximate);
-    if (plan.clean_in_clean_out && !dirty_reads(taint, plan)) return clean_writes(taint, step, plan);
+    if (plan.clean_in_clean_out && !dirty_reads(taint, plan)) return write_clean(taint, step);
     if (dirty_scalars(taint, plan)) return transfer_vector(taint, step, plan.approximate);
     if (!plan.approximate && !dirty_rows(taint, plan)) return;
     if (shared_.colours.inexact) {

@@ -311,6 +311,49 @@ TEST_CASE("scratch addresses are offsets of the lane, scalar loads are one acces
   CHECK(clipped.bytes_of(0) == 8);
 }
 
+// Against the definition, lane by lane, on addresses that are nearly in order.
+TEST_CASE("the layout of an access says how its lanes follow each other") {
+  Machine m;
+  Instruction i = instruction("global_load_dwordx2", Encoding::global);
+  i.dst = v(20);
+  i.addr = v(0);
+  i.saddr = 8;
+  m.wave.set_s64(8, m.buffer);
+  std::uint32_t state = 1;
+  const auto random = [&state] { return (state = state * 1664525u + 1013904223u) >> 8; };
+  unsigned met[3] = {};
+  for (int trial = 0; trial < 4000; ++trial) {
+    const std::uint64_t exec = trial % 4 == 0 ? ~std::uint64_t{0}
+                               : trial % 4 == 1
+                                   ? ~std::uint64_t{0} >> random() % 64 << random() % 64
+                                   : (std::uint64_t{random()} << 40 | random()) & ~std::uint64_t{0};
+    m.wave.set_s64(126, exec);
+    const std::uint32_t step = random() % 3 == 0 ? 0 : 8;
+    std::uint32_t at = 256;
+    for (unsigned l = 0; l < 64; ++l) {
+      m.vgprs[l] = (exec >> l & 1) != 0 ? at : random();
+      if ((exec >> l & 1) != 0) at += step;
+    }
+    if (random() % 2 == 0) m.vgprs[random() % 64] += 8;
+    std::vector<std::uint64_t> touched;
+    for (unsigned l = 0; l < 64; ++l)
+      if ((exec >> l & 1) != 0) touched.push_back(m.buffer + m.vgprs[l]);
+    bool same = touched.size() > 1, consecutive = !touched.empty();
+    for (std::size_t k = 1; k < touched.size(); ++k) {
+      same = same && touched[k] == touched[0];
+      consecutive = consecutive && touched[k] == touched[k - 1] + 8;
+    }
+    const Access access = m.at(i);
+    REQUIRE(access.layout[0] == (same          ? Layout::same
+                                 : consecutive ? Layout::consecutive
+                                               : Layout::scattered));
+    if (same) REQUIRE(access.extent(0) == 8);
+    if (consecutive) REQUIRE(access.extent(0) == 8 * touched.size());
+    ++met[static_cast<int>(access.layout[0])];
+  }
+  for (const unsigned times : met) CHECK(times > 200);
+}
+
 TEST_CASE("what touches no memory has no access") {
   for (const char* name : {"ds_bpermute_b32", "ds_swizzle_b32", "s_waitcnt", "v_add_f32", "buffer_inv"}) {
     INFO(name);

@@ -298,6 +298,29 @@ pair dma_barrier, 512
 .endm
 pair lds_barrier, 1024
 
+// Rows of dwords, each wave its own, and of the other wave's the first: 16 bytes of it, or four.
+.macro lds_edge fault
+  ds_write_b32 v1, v0
+  s_waitcnt lgkmcnt(0)
+  v_add_u32 v2, 16 * \fault, v1
+  v_and_b32 v2, 0x1ff, v2
+  ds_read_b32 v4, v2
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v4, s[4:5]
+.endm
+pair lds_edge, 1024
+
+.macro lds_edge_dword fault
+  ds_write_b32 v1, v0
+  s_waitcnt lgkmcnt(0)
+  v_add_u32 v2, 4 * \fault, v1
+  v_and_b32 v2, 0x1ff, v2
+  ds_read_b32 v4, v2
+  s_waitcnt lgkmcnt(0)
+  global_store_dword v1, v4, s[4:5]
+.endm
+pair lds_edge_dword, 1024
+
 // The same, 16 bytes a lane.
 .macro lds_wide fault
   v_lshlrev_b32 v8, 4, v0
@@ -621,6 +644,32 @@ pair state_sgpr_vmem
   global_store_dword v1, v3, s[4:5]
 .endm
 pair state_lane_select
+
+// The reader is where a branch leads, or behind one that is not taken.
+.macro state_lane_select_branch fault
+  v_readfirstlane_b32 s16, v0
+  s_branch 9f
+  s_nop 15
+9:
+  s_nop 0
+  gap \fault, 2
+  v_readlane_b32 s17, v1, s16
+  s_nop 1
+  v_mov_b32 v3, s17
+  global_store_dword v1, v3, s[4:5]
+.endm
+pair state_lane_select_branch
+
+.macro state_dpp_branch fault
+  s_cmp_eq_u32 s4, s4
+  v_add_u32 v2, 1, v0
+  s_cbranch_scc0 9f
+  gap \fault, 1
+  v_mov_b32_dpp v3, v2 row_newbcast:0 row_mask:0xf bank_mask:0xf
+  global_store_dword v1, v3, s[4:5]
+9:
+.endm
+pair state_dpp_branch
 
 .macro state_div_fmas fault
   v_cmp_lt_u32 vcc, v0, v1
