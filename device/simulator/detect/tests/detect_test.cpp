@@ -110,7 +110,7 @@ const Planted planted[] = {
     {"lds_barrier", 1, 256, Detector::lds_race, hard, "ds_write_b32", "ds_read_b32",
      "LDS is read and, with no barrier in between, written by wave"},
     {"lds_edge", 1, 128, Detector::lds_race, hard, "ds_write_b32", "ds_read_b32",
-     "LDS is read and, with no barrier in between, written by wave"},
+     "LDS is read and, with no barrier in between, written by wave 1"},
     {"lds_edge_dword", 1, 128, Detector::lds_race, hard, "ds_write_b32", "ds_read_b32",
      "LDS is read and, with no barrier in between, written by wave"},
     {"lds_wide", 1, 256, Detector::lds_race, hard, "ds_write_b128", "ds_read_b128",

@@ -298,12 +298,14 @@ pair dma_barrier, 512
 .endm
 pair lds_barrier, 1024
 
-// Rows of dwords, each wave its own, and of the other wave's the first: 16 bytes of it, or four.
+// Rows of dwords, each wave its own; the first reads into the row of the second: 16 bytes of it, or four.
 .macro lds_edge fault
   ds_write_b32 v1, v0
   s_waitcnt lgkmcnt(0)
   v_add_u32 v2, 16 * \fault, v1
-  v_and_b32 v2, 0x1ff, v2
+  v_cmp_gt_u32 vcc, 64, v0
+  s_nop 1
+  v_cndmask_b32 v2, v1, v2, vcc
   ds_read_b32 v4, v2
   s_waitcnt lgkmcnt(0)
   global_store_dword v1, v4, s[4:5]
@@ -314,7 +316,9 @@ pair lds_edge, 1024
   ds_write_b32 v1, v0
   s_waitcnt lgkmcnt(0)
   v_add_u32 v2, 4 * \fault, v1
-  v_and_b32 v2, 0x1ff, v2
+  v_cmp_gt_u32 vcc, 64, v0
+  s_nop 1
+  v_cndmask_b32 v2, v1, v2, vcc
   ds_read_b32 v4, v2
   s_waitcnt lgkmcnt(0)
   global_store_dword v1, v4, s[4:5]
@@ -649,7 +653,7 @@ pair state_lane_select
 .macro state_lane_select_branch fault
   v_readfirstlane_b32 s16, v0
   s_branch 9f
-  s_nop 15
+  s_endpgm
 9:
   s_nop 0
   gap \fault, 2
