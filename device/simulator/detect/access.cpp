@@ -146,7 +146,7 @@ Layout layout_of(std::uint64_t mask, const std::uint64_t* address, std::uint32_t
   const std::uint64_t step = address[std::countr_zero(rest)] - start;
   if (step != 0 && step != bytes) return Layout::scattered;
   std::uint64_t strays = 0;
-  if ((mask >> first & (mask >> first) + 1) == 0) {  // no lane is left out in between
+  if (without_gaps(mask)) {
     const std::uint64_t* at = address + first;
     for (int k = std::popcount(mask) - 1; k > 0; --k) strays |= (at[k] - at[k - 1]) ^ step;
   } else {

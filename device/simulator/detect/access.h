@@ -47,6 +47,12 @@ struct AccessShape {
 };
 AccessShape access_shape(const Instruction& instruction);
 
+/// Whether the lanes of a mask, at least one, are all lanes from its first to its last.
+constexpr bool without_gaps(std::uint64_t mask) {
+  const std::uint64_t from_first = mask >> std::countr_zero(mask);
+  return (from_first & (from_first + 1)) == 0;
+}
+
 struct Access {
   AccessShape shape;
   std::uint64_t global = 0, lds = 0, scratch = 0;  ///< lanes whose address[0] lies in that space; disjoint

@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t { nothing, scalar, vector, memory, branch, clock 
 struct Plan {
   Kind kind = Kind::nothing;
   bool approximate = false, masked = false;
-  bool relative = false;  ///< the scalar registers are off by M0
+  bool relative = false;            ///< the scalar registers are off by M0
   bool clean_in_clean_out = false;  ///< taint_clean.h; never when `approximate`
   std::uint8_t reads = 0, registers = 0;
   Registers rows[7];         ///< vector registers read, then written

@@ -267,8 +267,8 @@ class Group final : public Observer {
   std::uint64_t touch_range(const Step& step, const Access& access, unsigned part) {
     const std::uint64_t mask = access.lds, start = access.address[part][std::countr_zero(mask)];
     const int first = std::countr_zero(mask), count = std::popcount(mask);
-    const bool gaps = (mask >> first & (mask >> first) + 1) != 0;
-    if (gaps || start % block_bytes != 0 || block_bytes % access.bytes != 0 || start > group_.lds_bytes)
+    if (!without_gaps(mask) || start % block_bytes != 0 || block_bytes % access.bytes != 0 ||
+        start > group_.lds_bytes)
       return mask;
     const int together = static_cast<int>(block_bytes / access.bytes);
     const auto room = static_cast<int>((group_.lds_bytes - start) / block_bytes);
