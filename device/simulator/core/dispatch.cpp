@@ -478,11 +478,13 @@ std::uint64_t Dispatcher::Pool::run_interleaved(const Plan& plan) {
       (plan.launch.threads[0] * plan.launch.threads[1] * plan.launch.threads[2] + lanes - 1) / lanes;
   const std::uint32_t by_registers = 4 * std::min(8u, 512 / d.vgpr_count()) / waves;
   const std::uint32_t by_lds = plan.lds_bytes == 0 ? 32 : lds_per_workgroup / plan.lds_bytes;
-  const std::size_t resident = std::size_t{compute_units} * std::max(1u, std::min(by_registers, by_lds));
+  const std::size_t on_device = std::size_t{compute_units} * std::max(1u, std::min(by_registers, by_lds));
 
   const std::size_t bytes_each =
       (std::size_t{plan.scratch_bytes} + std::size_t{d.vgpr_count()} * 4) * lanes * waves + plan.lds_bytes;
-  const std::size_t at_ease = std::max<std::size_t>(1, shared_bytes / bytes_each);
+  const std::size_t in_memory = std::max<std::size_t>(1, plan.settings.memory_budget / bytes_each);
+  const std::size_t resident = std::min(on_device, in_memory);
+  const std::size_t at_ease = std::clamp<std::size_t>(shared_bytes / bytes_each, 1, resident);
 
   std::vector<std::unique_ptr<Group>> active;
   std::uint32_t fruitless = 0;
@@ -519,6 +521,17 @@ std::uint64_t Dispatcher::Pool::run_interleaved(const Plan& plan) {
     }
   } catch (const Fault& raised) {
     KernelFault located = locate(plan, *in_turn, raised);
+    if (raised.kind == FaultKind::instruction_budget && active.size() >= resident &&
+        next < plan.group_count) {
+      // Perhaps they waited for those that never came.
+      located.message += fmt::format(
+          "; {} of {} workgroups have not started, {} at a time {}", plan.group_count - next,
+          plan.group_count, resident,
+          in_memory < on_device
+              ? fmt::format("take the {} MiB that they may hold together", plan.settings.memory_budget >> 20)
+              : "fill the device");
+      located.complete();
+    }
     for (auto& g : active) {
       if (g) give(std::move(g));
     }

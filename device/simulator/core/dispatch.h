@@ -47,6 +47,8 @@ struct Settings {
   std::uint32_t skew = 0;     ///< instructions, at most, that a wave is ahead of the others at its start
   std::uint32_t threads = 0;  ///< 0: as many as oneTBB offers
   std::uint64_t instruction_budget = std::uint64_t{20'000'000'000};  ///< wave instructions per launch
+  /// Bytes of registers, LDS and stacks that workgroups which take turns may hold together; one may hold more.
+  std::uint64_t memory_budget = std::uint64_t{4} << 30;
   std::vector<std::uint64_t>* counts =
       nullptr;                   ///< when set: [program.size()] executions are added per instruction
   LaunchWatch* watch = nullptr;  ///< when set: told of every instruction; the launch runs on one thread

@@ -241,6 +241,37 @@ TEST_CASE("workgroups with large stacks that wait for each other all get on") {
   for (std::uint32_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == i);
 }
 
+TEST_CASE("workgroups that wait for more than there is room for stop at the budget, which says so") {
+  Fixture f;
+  Residents residents;
+  f.settings.watch = &residents;
+  f.settings.instruction_budget = 5'000'000;
+  f.settings.memory_budget = 3 * stacked_bytes;
+  const std::uint64_t out = f.buffer(64 + std::uint64_t{4} * 64);
+  const KernelFault memory = f.fault("stacked_rendezvous", grid(4, 64), out, 4);
+  CHECK(memory.kind == FaultKind::instruction_budget);
+  CHECK(residents.most == 3);
+  CHECK(std::string(memory.what())
+            .find("1 of 4 workgroups have not started, 3 at a time take the 48 MiB that they "
+                  "may hold together; at ") != std::string::npos);
+  f.settings.memory_budget = 1;
+  CHECK(f.run("stacked_rendezvous", grid(1, 64), f.buffer(128), 1).instructions != 0);
+  CHECK(residents.most == 1);
+
+  f.settings.memory_budget = Settings().memory_budget;
+  f.settings.watch = nullptr;
+  Launch launch = grid(305, 64);
+  launch.dynamic_lds_bytes = 65536;
+  CHECK(f.fault("rendezvous", launch, f.buffer(1), 305).message ==
+        "the budget of 5000000 wave instructions is used up; 1 of 305 workgroups have not started, 304 at a "
+        "time fill "
+        "the device");
+  launch.blocks[0] = 304;
+  f.run("rendezvous", launch, f.buffer(1), 304);
+  // One that never gets on by itself is not told about others.
+  CHECK(f.fault("endless", grid(400, 64)).message == "the budget of 5000000 wave instructions is used up");
+}
+
 TEST_CASE("runaway kernels stop at the budget, with the place") {
   Fixture f;
   f.settings.instruction_budget = 10000;
