@@ -4,18 +4,18 @@
 namespace attest::device::sim::detect {
 namespace {
 
-// Executions told apart; of a kernel that parks more than so many, only the latest by instruction.
+// Executions told apart; of a kernel that parks more than so many, of the others only the latest by instruction.
 constexpr std::size_t most = std::size_t{1} << 16;
+constexpr std::uint64_t latest = ~std::uint64_t{0};
 
 }  // namespace
 
 Origin Sources::keep(Origin from, std::uint32_t wave, Space in) {
   Source source = find(from, wave);
   (in == Space::lds ? source.through_lds : source.through_scratch) = true;
-  const auto [known, fresh] =
-      known_.try_emplace({source.wave, source.origin, kept_.size() < most ? source.number : 0,
-                          source.through_lds, source.through_scratch},
-                         origin::kept + static_cast<Origin>(kept_.size()));
+  Key key{source.wave, source.origin, source.number, source.through_lds, source.through_scratch};
+  if (kept_.size() >= most && !known_.contains(key)) std::get<2>(key) = latest;
+  const auto [known, fresh] = known_.try_emplace(key, origin::kept + static_cast<Origin>(kept_.size()));
   if (fresh)
     kept_.push_back(source);
   else

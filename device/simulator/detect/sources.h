@@ -49,7 +49,8 @@ class Sources {
  private:
   std::map<std::pair<std::uint32_t, Origin>, Source> loads_;
   std::vector<Source> kept_;  ///< by origin - origin::kept
-  std::map<std::tuple<std::uint32_t, Origin, std::uint64_t, bool, bool>, Origin> known_;  ///< the same
+  using Key = std::tuple<std::uint32_t, Origin, std::uint64_t, bool, bool>;
+  std::map<Key, Origin> known_;  ///< the same
 };
 
 }  // namespace attest::device::sim::detect

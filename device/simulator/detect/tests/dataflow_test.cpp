@@ -6,11 +6,13 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "device/simulator/core/module.h"
 #include "device/simulator/detect/session.h"
+#include "device/simulator/detect/sources.h"
 
 namespace attest::device::sim::detect {
 namespace {
@@ -239,6 +241,31 @@ TEST_CASE("never-written data that went through LDS or scratch is reported where
     CHECK(h.distance == t.distance);
     CHECK(h.trip == 0);
   }
+}
+
+TEST_CASE("kept sources stay as they were, and do not grow for ever") {
+  constexpr Origin load = origin::instruction(7);
+  Sources sources;
+  std::vector<Origin> kept;
+  for (std::uint64_t n = 0; n < 100'000; ++n) {
+    sources.loaded({load, 3, n, Space::global, 4096 + n, 5});
+    kept.push_back(sources.keep(load, 3, Space::lds));
+    CHECK(sources.keep(load, 3, Space::lds) == kept.back());
+  }
+  CHECK(sources.find(load, 3).number == 99'999);
+  CHECK(sources.find(load, 2).lane == -1);
+  for (const std::uint64_t n : {0u, 1u, 65'535u}) CHECK(sources.find(kept[n], 0).number == n);
+  CHECK(sources.find(kept.back(), 0).number == 99'999);
+  CHECK(std::set<Origin>(kept.begin(), kept.end()).size() == 65'537);
+  // Once more, by way of scratch, in another wave.
+  const Source twice = sources.find(sources.keep(kept[1], 0, Space::scratch), 1);
+  CHECK((twice.wave == 3 && twice.number == 1 && twice.address == 4097));
+  CHECK((twice.through_lds && twice.through_scratch));
+  CHECK_FALSE(sources.find(kept[1], 0).through_scratch);
+  // A register is another one in every wave.
+  const Origin of_0 = sources.keep(origin::vector + 5, 0, Space::lds);
+  CHECK(of_0 != sources.keep(origin::vector + 5, 1, Space::lds));
+  CHECK((sources.find(of_0, 1).wave == 0 && sources.find(of_0, 1).origin == origin::vector + 5));
 }
 
 TEST_CASE("detectors that are not chosen say nothing") {

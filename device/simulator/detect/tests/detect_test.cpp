@@ -103,6 +103,8 @@ const Planted planted[] = {
      "s_waitcnt vmcnt(0) is missing"},
     {"dma_halves", 1, 64, Detector::lds_dma, hard, "buffer_load_dword v1", "ds_read_u16",
      "s_waitcnt vmcnt(0) is missing"},
+    {"dma_over", 1, 64, Detector::lds_dma, hard, "buffer_load_dword v1, s[8:11], 0 offen lds", "ds_read_u16",
+     "s_waitcnt vmcnt(1) is missing"},
     {"dma_beside", 1, 128, Detector::lds_dma, hard, "buffer_load_dword v1", "ds_write_b16",
      "written and, with no barrier in between, written by wave 0"},
     {"dma_barrier", 1, 128, Detector::lds_dma, hard, "buffer_load_dword v1", "ds_read_b32",

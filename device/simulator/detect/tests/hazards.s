@@ -236,6 +236,28 @@ pair dma_bytes, 512
 .endm
 pair dma_halves, 256
 
+// The second takes half of a dword from the first: the other half is still the first's.
+.macro dma_over fault
+  descriptor
+  v_mov_b32 v3, 0
+  s_mov_b64 s[16:17], exec
+  s_mov_b32 m0, 0
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_mov_b64 exec, 1
+  s_mov_b32 m0, 6
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen offset:4 lds
+  s_mov_b64 exec, s[16:17]
+  .if \fault == 0
+  s_waitcnt vmcnt(1)
+  .endif
+  ds_read_u16 v2, v3 offset:4
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  global_store_dword v1, v2, s[4:5]
+.endm
+pair dma_over, 512
+
 // 128 work-items: wave 1 writes beside what wave 0 has filled, or over it.
 .macro dma_beside fault
   descriptor
