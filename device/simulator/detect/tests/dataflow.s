@@ -439,6 +439,18 @@ pair through_both, 1024, 16
 .endm
 pair through_two, 1024
 
+// One store of two registers, by its upper one.
+.macro through_wide fault
+  v_lshlrev_b32 v8, 1, v1
+  bring v2, 256, 1
+  bring v3, 512, \fault
+  ds_write_b64 v8, v[2:3]
+  ds_read_b64 v[4:5], v8
+  s_waitcnt lgkmcnt(0)
+  store v5
+.endm
+pair through_wide, 1024
+
 // What lies beside it was not stored at all.
 .macro through_beside fault
   bring v2, 256, 1
@@ -451,6 +463,19 @@ pair through_two, 1024
   store v3
 .endm
 pair through_beside, 1024
+
+// One load, one of its dwords stored and the other not.
+.macro through_mixed fault
+  bring v2, 256, 1
+  ds_write_b32 v1, v2
+  .if \fault == 0
+  ds_write_b32 v1, v0 offset:256
+  .endif
+  ds_read2st64_b32 v[4:5], v1 offset1:1
+  s_waitcnt lgkmcnt(0)
+  store v5
+.endm
+pair through_mixed, 1024
 
 // A later store forgets it: wholly, in part, and for something else that nobody wrote.
 .macro through_replaced fault
@@ -504,7 +529,7 @@ pair through_again, 1024
 .endm
 pair through_loop, 1024
 
-// Each workgroup's LDS and scratch begin anew: workgroup 0 leaves it there, workgroup 1 reads what it never stored.
+// Each workgroup's LDS and scratch begin anew: workgroup 0 leaves it there, the others read what they never stored.
 .macro through_groups fault
   s_cmp_lg_u32 s2, 0
   s_cbranch_scc1 .Lsecond\@

@@ -245,7 +245,7 @@ pair dma_halves, 256
   s_nop 0
   buffer_load_dword v1, s[8:11], 0 offen lds
   s_mov_b64 exec, 1
-  s_mov_b32 m0, 6
+  s_mov_b32 m0, 2
   s_nop 0
   buffer_load_dword v1, s[8:11], 0 offen offset:4 lds
   s_mov_b64 exec, s[16:17]
