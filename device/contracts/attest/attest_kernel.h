@@ -51,6 +51,7 @@ class AttestKernel : public Kernel {
   AttestKernel(const std::filesystem::path& directory, KernelFacts facts, const PlantedFault* fault)
       : directory_(directory), facts_(std::move(facts)), fault_(fault) {}
 
+  [[nodiscard]] const std::vector<std::string>& objects() const { return facts_.objects; }
   /// All its code objects are there.
   [[nodiscard]] bool present() const;
 
