@@ -150,35 +150,40 @@ void MemoryTaint::start(Memory& memory, std::uint32_t lds_bytes, std::uint32_t w
   lds_.assign(lds_bytes, 0);
   lds_plain_.assign(lds_bytes / block_bytes, 0);
   lds_kept_.clear();
+  scratch_kept_.clear();
+  scratch_rows_.clear();
   // Of a large stack little is used.
   const std::size_t size = std::size_t{waves} * lanes * scratch_bytes;
   if (scratch_.size() == size && scratch_bytes_ == scratch_bytes) {
     for (std::size_t lane = 0; lane < size; lane += scratch_bytes)
       std::memset(scratch_.data() + lane, 0, scratch_used_);
-    for (std::size_t lane = 0; lane < scratch_kept_.size(); lane += scratch_bytes / 4)
-      std::fill_n(scratch_kept_.begin() + static_cast<std::ptrdiff_t>(lane), (scratch_used_ + 3) / 4,
-                  origin::none);
   } else {
-    scratch_kept_.clear();
     scratch_.assign(size, 0);
   }
   scratch_used_ = 0;
   scratch_bytes_ = scratch_bytes;
 }
 
-Origin MemoryTaint::kept(Space space, const std::uint8_t* notes) const {
-  if (space == Space::global) return origin::none;
-  const std::vector<Origin>& all = space == Space::lds ? lds_kept_ : scratch_kept_;
-  return all.empty()
-             ? origin::none
-             : all[static_cast<std::size_t>(notes - (space == Space::lds ? lds_ : scratch_).data()) / 4];
+Origin MemoryTaint::kept(const Place& place) const {
+  if (place.space == Space::lds) return lds_kept_.empty() ? origin::none : lds_kept_[place.address / 4];
+  if (place.space != Space::scratch || scratch_rows_.empty()) return origin::none;
+  const std::uint32_t row = scratch_rows_[(place.wave * std::size_t{scratch_bytes_} + place.address) / 4];
+  return row == 0 ? origin::none : scratch_kept_[row - 1][static_cast<std::size_t>(place.lane)];
 }
 
-void MemoryTaint::keep(Space space, const std::uint8_t* notes, Origin from) {
-  const std::vector<std::uint8_t>& of = space == Space::lds ? lds_ : scratch_;
-  std::vector<Origin>& all = space == Space::lds ? lds_kept_ : scratch_kept_;
-  if (all.empty()) all.resize((of.size() + 3) / 4);
-  all[static_cast<std::size_t>(notes - of.data()) / 4] = from;
+void MemoryTaint::keep(const Place& place, Origin from) {
+  if (place.space == Space::lds) {
+    if (lds_kept_.empty()) lds_kept_.resize((lds_.size() + 3) / 4);
+    lds_kept_[place.address / 4] = from;
+  } else {
+    if (scratch_rows_.empty()) scratch_rows_.resize(scratch_.size() / lanes / 4);
+    std::uint32_t& row = scratch_rows_[(place.wave * std::size_t{scratch_bytes_} + place.address) / 4];
+    if (row == 0) {
+      scratch_kept_.emplace_back();
+      row = static_cast<std::uint32_t>(scratch_kept_.size());
+    }
+    scratch_kept_[row - 1][static_cast<std::size_t>(place.lane)] = from;
+  }
 }
 
 Space MemoryTaint::space_of(const Access& access, int lane) {
@@ -288,7 +293,7 @@ Loaded MemoryTaint::load(const Step& step) {
       }
       LaneTaint& t = loaded.dword[(first_dword + k / 4) % 4];
       if ((p[k] & note::written) == 0) {
-        const Origin from = kept(space, p + k);
+        const Origin from = kept({space, step.wave.id_in_group, lane, address + k});
         if (t.undefined_lanes() == 0) t.undefined_from = from;
         t.undefined[k % 4] |= bit;
         if (from == origin::none && loaded.lane < 0) {
@@ -436,11 +441,10 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sourc
     if (clean && everyday && fill_plain(a.bytes, a.touched(), a.address[part], plain.notes, plain.start))
       continue;
     Origin from[2][4] = {};  // of each register, in LDS and in scratch
-    const auto keep_dword = [&](Space space, std::uint32_t d, const std::uint8_t* p) {
-      Origin& o = from[space == Space::lds ? 0 : 1][d % 4];
-      if (o == origin::none)
-        o = sources.keep(taint.row(row + d).undefined_from, step.wave.id_in_group, space);
-      keep(space, p, o);
+    const auto keep_dword = [&](const Place& place, std::uint32_t d) {
+      Origin& o = from[place.space == Space::lds ? 0 : 1][d % 4];
+      if (o == origin::none) o = sources.keep(taint.row(row + d).undefined_from, place.wave, place.space);
+      keep(place, o);
     };
     for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
@@ -463,7 +467,7 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sourc
           continue;
         }
         const bool undefined = space != Space::global && (t.undefined[(high ? 2 : 0) + k % 4] >> l & 1) != 0;
-        if (undefined) keep_dword(space, d, p + k);
+        if (undefined) keep_dword({space, step.wave.id_in_group, l, a.address[part][l] + k}, d);
         p[k] = static_cast<std::uint8_t>((undefined ? 0 : note::written) |
                                          ((t.inexact >> l & 1) != 0 ? note::inexact : 0));
       }
@@ -499,7 +503,7 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
     for (std::uint32_t k = 0; k < 4; ++k) {
       if ((to[k] & note::written) != 0) continue;
       const std::uint32_t at = std::min(k, bytes - 1);
-      Origin o = kept(space, from + at);
+      Origin o = kept({space, wave, l, a.address[0][l] + at});
       if (o != origin::none) {
         o = sources.keep(o, wave, Space::lds);
       } else {
@@ -510,7 +514,7 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
         }
         o = own;
       }
-      keep(Space::lds, to + k, o);
+      keep({Space::lds, wave, l, a.address[1][l] + k}, o);
     }
   }
 }

@@ -12,6 +12,7 @@
 // dword (sources.h); of a dword pieced together from two, the later.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -65,17 +66,25 @@ class MemoryTaint {
   static bool moves_blocks(const Access& access);
   /// Of LDS bytes that may no longer be.
   void not_plain(std::uint64_t address, std::uint32_t bytes);
-  /// Where never-written bytes of LDS or scratch came from, by their notes; none: they were not stored.
-  [[nodiscard]] Origin kept(Space space, const std::uint8_t* notes) const;
-  void keep(Space space, const std::uint8_t* notes, Origin from);
+  struct Place {
+    Space space = Space::global;
+    std::uint32_t wave = 0;
+    int lane = 0;
+    std::uint64_t address = 0;
+  };
+  /// Where never-written bytes of LDS or scratch came from; none: they were not stored.
+  [[nodiscard]] Origin kept(const Place& place) const;
+  void keep(const Place& place, Origin from);
 
   Memory* memory_ = nullptr;
   const Region* region_ = nullptr;
   std::vector<std::uint8_t> lds_;
   std::vector<std::uint8_t> lds_plain_;  ///< by 16 bytes: 1 only if all of these are written and exact
   std::vector<std::uint8_t> scratch_;    ///< [wave][lane][byte]
-  /// By dword of the notes, empty until the first. Means something only where bytes are never-written.
-  std::vector<Origin> lds_kept_, scratch_kept_;
+  // By dword, empty until the first. They mean something only where bytes are never-written.
+  std::vector<Origin> lds_kept_;
+  std::vector<std::array<Origin, lanes>> scratch_kept_;  ///< of those dwords of a wave that hold some
+  std::vector<std::uint32_t> scratch_rows_;  ///< [wave][dword] 1 + where in scratch_kept_; 0: nowhere
   std::uint32_t scratch_bytes_ = 0;
   std::uint64_t scratch_used_ = 0;  ///< no lane has notes from here on
 };
