@@ -415,6 +415,44 @@ pair through_waves_register, 256
 .endm
 pair through_scratch, 0, 16
 
+// Each lane and each wave has a scratch of its own.
+.macro through_scratch_lanes fault
+  bring v2, 256, \fault
+  s_mov_b64 s[8:9], exec
+  s_mov_b32 exec_lo, 0
+  scratch_store_dword off, v2, off offset:8
+  s_mov_b64 exec, s[8:9]
+  s_mov_b32 exec_hi, 0
+  scratch_store_dword off, v0, off offset:8
+  s_mov_b64 exec, s[8:9]
+  s_waitcnt vmcnt(0)
+  scratch_load_dword v3, off, off offset:8
+  s_waitcnt vmcnt(0)
+  store v3
+.endm
+pair through_scratch_lanes, 0, 16
+
+.macro through_scratch_waves fault
+  v_readfirstlane_b32 s8, v0
+  s_cmp_lg_u32 s8, 0
+  s_cbranch_scc1 .Lother\@
+  bring v2, 256, \fault
+  scratch_store_dword off, v2, off offset:8
+  s_waitcnt vmcnt(0)
+  s_barrier
+  scratch_load_dword v3, off, off offset:8
+  s_waitcnt vmcnt(0)
+  store v3
+  s_branch .Lend\@
+.Lother\@:
+  bring v3, 512, 1
+  scratch_store_dword off, v3, off offset:8
+  s_waitcnt vmcnt(0)
+  s_barrier
+.Lend\@:
+.endm
+pair through_scratch_waves, 0, 16
+
 .macro through_both fault
   bring v2, 256, \fault
   ds_write_b32 v1, v2
