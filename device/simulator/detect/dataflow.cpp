@@ -206,7 +206,7 @@ class Flow final : public Observer {
 
   void say_undefined(const Step& step, Origin from, int lane, const char* what, std::uint32_t rank) {
     if (!shared_.colours.undefined) return;
-    const Source source = sources_.find(from, step.wave.id_in_group);
+    const Source source = sources_.find(from, step.wave.id_in_group, lane);
     const bool loaded = origin::is_instruction(source.origin);
     const std::uint32_t with = loaded ? source.origin - 1 : no_index;
     if (!is_new(shared_.launch, Detector::uninitialised, step, with)) return;
@@ -396,9 +396,9 @@ class Flow final : public Observer {
   }
 
   void remember(const Step& step, const Loaded& loaded) {
-    if (loaded.lane < 0) return;
-    sources_.loaded({origin::instruction(step.index), step.wave.id_in_group, step.number, loaded.space,
-                     loaded.address, loaded.lane});
+    if (loaded.places.mask == 0) return;
+    sources_.loaded({origin::instruction(step.index), step.wave.id_in_group, step.number, loaded.space},
+                    loaded.places);
   }
 
   void load(WaveTaint& taint, const Step& step, bool dirty_registers) {

@@ -8,15 +8,18 @@
 // leaves the origin of what it stored beside the bytes (taint_memory.h) and a load takes it up again, in
 // whatever wave:
 //
-//   sources.loaded({origin::instruction(index), wave, number, space, address, lane});   // met unwritten bytes
+//   sources.loaded({origin::instruction(index), wave, number, space}, places);   // a load met unwritten bytes
 //   Origin kept = sources.keep(from, wave, Space::lds);       // a register's `from`, about to lie in LDS
-//   Source source = sources.find(from, wave);                 // of either kind of origin
+//   lds[address] = Sources::of_lane(kept, from, lane);
+//   Source source = sources.find(from, wave, lane);           // of either kind of origin
 //
 // One workgroup's. A kept origin keeps the execution it stands for, however often the instruction comes again.
+// Which byte it was is told by lane, as if values stayed in the lane that loaded them until they are stored.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,31 +29,47 @@
 
 namespace attest::device::sim::detect {
 
+/// The first never-written byte of each lane of a load.
+struct Places {
+  std::uint64_t mask = 0;
+  std::uint64_t address[lanes];  ///< of the lanes in mask
+};
+
 struct Source {
   Origin origin = origin::none;  ///< an instruction, or a register at entry
   std::uint32_t wave = 0;
-  // Of an instruction: which of the wave's it was, and where the first never-written byte lies.
+  // Of an instruction: which of the wave's it was, and where the never-written byte lies. No lane: not known.
   std::uint64_t number = 0;
   Space space = Space::global;
-  std::uint64_t address = 0;
   int lane = -1;
+  std::uint64_t address = 0;
   bool through_lds = false, through_scratch = false;
 };
 
 class Sources {
  public:
   /// A load met bytes nobody wrote. The latest of each wave and instruction stands.
-  void loaded(const Source& source) { loads_[{source.wave, source.origin}] = source; }
+  void loaded(const Source& source, const Places& places);
   /// What LDS or scratch has to hold for the value of a register of `wave`.
   Origin keep(Origin from, std::uint32_t wave, Space in);
-  /// What a register of `wave` got its never-written bytes from.
-  [[nodiscard]] Source find(Origin from, std::uint32_t wave) const;
+  /// The same for one lane of it.
+  static Origin of_lane(Origin kept, Origin from, int lane) {
+    return origin::is_kept(from) ? kept : kept + static_cast<Origin>(lane);
+  }
+  /// What a register of `wave` got its never-written bytes from, in a lane; -1: in whichever.
+  [[nodiscard]] Source find(Origin from, std::uint32_t wave, int lane) const;
 
  private:
-  std::map<std::pair<std::uint32_t, Origin>, Source> loads_;
-  std::vector<Source> kept_;  ///< by origin - origin::kept
+  struct Load {
+    Source source;
+    std::shared_ptr<const Places> places;  ///< nullptr: of a register at entry
+  };
   using Key = std::tuple<std::uint32_t, Origin, std::uint64_t, bool, bool>;
-  std::map<Key, Origin> known_;  ///< the same
+  [[nodiscard]] Load load(Origin from, std::uint32_t wave) const;
+
+  std::map<std::pair<std::uint32_t, Origin>, Load> loads_;
+  std::vector<Load> kept_;  ///< by number
+  std::map<Key, Origin> known_;
 };
 
 }  // namespace attest::device::sim::detect

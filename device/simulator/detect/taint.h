@@ -29,7 +29,7 @@ namespace attest::device::sim::detect {
 using Origin = std::uint32_t;
 namespace origin {
 inline constexpr Origin none = 0;
-inline constexpr Origin kept = 0x40000000;                         ///< + number
+inline constexpr Origin kept = 0x40000000;                         ///< + 64 * number + lane of the load
 inline constexpr Origin vector = 0x80000000, scalar = 0xc0000000;  ///< + row, + operand code
 constexpr Origin instruction(std::uint32_t index) {
   return index + 1;

@@ -296,11 +296,7 @@ Loaded MemoryTaint::load(const Step& step) {
         const Origin from = kept({space, step.wave.id_in_group, lane, address + k});
         if (t.undefined_lanes() == 0) t.undefined_from = from;
         t.undefined[k % 4] |= bit;
-        if (from == origin::none && loaded.lane < 0) {
-          loaded.lane = lane;
-          loaded.space = space;
-          loaded.address = address + k;
-        }
+        if (from == origin::none) loaded.meet(space, lane, address + k);
       }
       if ((p[k] & note::inexact) != 0) t.inexact |= bit;
     }
@@ -391,10 +387,7 @@ Loaded MemoryTaint::load_scalar(const Step& step, std::vector<BitTaint>& registe
     const std::uint64_t bits = std::uint64_t{0xff} << (8 * (k % 4));
     if ((p[k] & note::written) == 0) {
       t.undefined |= bits;
-      if (loaded.lane < 0) {
-        loaded.lane = 0;
-        loaded.address = a.address[0][0] + k;
-      }
+      loaded.meet(Space::global, 0, a.address[0][0] + k);
     }
     if ((p[k] & note::inexact) != 0) t.inexact |= bits;
   }
@@ -444,7 +437,7 @@ void MemoryTaint::store(const Step& step, const WaveTaint& taint, Sources& sourc
     const auto keep_dword = [&](const Place& place, std::uint32_t d) {
       Origin& o = from[place.space == Space::lds ? 0 : 1][d % 4];
       if (o == origin::none) o = sources.keep(taint.row(row + d).undefined_from, place.wave, place.space);
-      keep(place, o);
+      keep(place, Sources::of_lane(o, taint.row(row + d).undefined_from, place.lane));
     };
     for (std::uint64_t m = a.touched(); m != 0; m &= m - 1) {
       const int l = std::countr_zero(m);
@@ -485,7 +478,9 @@ void MemoryTaint::store_scalar(const Step& step) {
 void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
   const Access& a = *step.access;
   const std::uint32_t wave = step.wave.id_in_group;
+  const Origin here = origin::instruction(step.index);
   Origin own = origin::none;
+  Loaded loaded;
   for (std::uint64_t m = a.dma; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     std::uint8_t* to = notes(step, Space::lds, a.address[1][l], 4, l);
@@ -507,16 +502,19 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
       if (o != origin::none) {
         o = sources.keep(o, wave, Space::lds);
       } else {
+        loaded.meet(space, l, a.address[0][l] + at);
         if (own == origin::none) {
-          const Origin here = origin::instruction(step.index);
-          sources.loaded({here, wave, step.number, space, a.address[0][l] + at, l});
+          sources.loaded({here, wave, step.number, space}, loaded.places);
           own = sources.keep(here, wave, Space::lds);
         }
-        o = own;
+        o = Sources::of_lane(own, here, l);
       }
       keep({Space::lds, wave, l, a.address[1][l] + k}, o);
     }
   }
+  if (own == origin::none) return;
+  sources.loaded({here, wave, step.number, loaded.space}, loaded.places);
+  sources.keep(here, wave, Space::lds);  // once more, with the places of all lanes
 }
 
 }  // namespace attest::device::sim::detect

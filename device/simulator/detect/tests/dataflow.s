@@ -453,6 +453,41 @@ pair through_scratch_lanes, 0, 16
 .endm
 pair through_scratch_waves, 0, 16
 
+// Only what is stored matters: the upper half. Straight, and by way of LDS-DMA, backwards.
+.macro memory_upper fault
+  .if \fault
+  global_load_dword v2, v1, s[4:5] offset:256
+  .else
+  global_load_dword v2, v1, s[6:7] offset:256
+  .endif
+  s_waitcnt vmcnt(0)
+  s_mov_b32 exec_lo, 0
+  store v2
+.endm
+pair memory_upper
+
+.macro through_dma_backwards fault
+  .if \fault
+  s_mov_b32 s8, s4
+  s_and_b32 s9, s5, 0xffff
+  .else
+  s_mov_b32 s8, s6
+  s_and_b32 s9, s7, 0xffff
+  .endif
+  s_mov_b32 s10, 0x100
+  s_mov_b32 s11, 0x00027000
+  s_mov_b32 m0, 0
+  s_nop 0
+  buffer_load_dword v1, s[8:11], 0 offen lds
+  s_waitcnt vmcnt(0)
+  v_sub_u32 v2, 0xf8, v1
+  s_mov_b64 exec, 7
+  ds_read_b32 v3, v2
+  s_waitcnt lgkmcnt(0)
+  store v3
+.endm
+pair through_dma_backwards, 1024
+
 .macro through_both fault
   bring v2, 256, \fault
   ds_write_b32 v1, v2

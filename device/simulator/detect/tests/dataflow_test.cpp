@@ -195,15 +195,18 @@ TEST_CASE("never-written data that went through LDS or scratch is reported where
       {"through_lds", 1, 64, load, store, "never-written out went through LDS and is stored", "out", 256, 0,
        -1, 0, 5},
       {"through_waves", 1, 128, load, "global_load_dword v4",
-       "never-written out went through LDS and is an address", "out", 256, 1, 0, 0, -1},
+       "never-written out went through LDS and is an address", "out", 508, 1, 0, 0, -1},
       {"through_waves_register", 1, 128, "", store,
        "v5 of wave 0, never written, went through LDS and is stored", "", 0, 1, 0, 0, -1},
       {"through_scratch", 1, 64, load, "s_cbranch_vccz",
        "never-written out went through scratch and decides a branch", "out", 256, 0, -1, 0, 8},
       {"through_scratch_lanes", 1, 64, load, store, "never-written out went through scratch and is stored",
-       "out", 256, 0, -1, 32, 12},
+       "out", 384, 0, -1, 32, 12},
       {"through_scratch_waves", 1, 128, load, store, "never-written out went through scratch and is stored",
        "out", 256, 0, -1, 0, 7},
+      {"memory_upper", 1, 64, load, store, "never-written out is stored", "out", 384, 0, -1, 32, 3},
+      {"through_dma_backwards", 1, 64, "buffer_load_dword v1", store,
+       "never-written out went through LDS and is stored", "out", 248, 0, -1, 0, 6},
       {"through_both", 1, 64, load, store, "never-written out went through LDS and scratch and is stored",
        "out", 256, 0, -1, 0, 9},
       {"through_two", 1, 64, "global_load_dword v3", store,
@@ -253,27 +256,40 @@ TEST_CASE("never-written data that went through LDS or scratch is reported where
 
 TEST_CASE("kept sources stay as they were, and do not grow for ever") {
   constexpr Origin load = origin::instruction(7);
+  constexpr std::uint64_t told_apart = 4096, all = 10'000;
   Sources sources;
+  Places places;
+  places.mask = 0x120;
   std::vector<Origin> kept;
-  for (std::uint64_t n = 0; n < 100'000; ++n) {
-    sources.loaded({load, 3, n, Space::global, 4096 + n, 5});
+  for (std::uint64_t n = 0; n < all; ++n) {
+    places.address[5] = 65536 + n;
+    places.address[8] = 131072 + n;
+    sources.loaded({load, 3, n}, places);
     kept.push_back(sources.keep(load, 3, Space::lds));
     CHECK(sources.keep(load, 3, Space::lds) == kept.back());
   }
-  CHECK(sources.find(load, 3).number == 99'999);
-  CHECK(sources.find(load, 2).lane == -1);
-  for (const std::uint64_t n : {0u, 1u, 65'535u}) CHECK(sources.find(kept[n], 0).number == n);
-  CHECK(sources.find(kept.back(), 0).number == 99'999);
-  CHECK(std::set<Origin>(kept.begin(), kept.end()).size() == 65'537);
-  // Once more, by way of scratch, in another wave.
-  const Source twice = sources.find(sources.keep(kept[1], 0, Space::scratch), 1);
-  CHECK((twice.wave == 3 && twice.number == 1 && twice.address == 4097));
+  CHECK(sources.find(load, 3, -1).number == all - 1);
+  CHECK(sources.find(load, 3, -1).address == 65536 + all - 1);
+  CHECK(sources.find(load, 3, 8).address == 131072 + all - 1);
+  CHECK(sources.find(load, 3, 6).lane == 5);
+  CHECK(sources.find(load, 2, 5).lane == -1);
+  for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{1}, told_apart - 1})
+    CHECK(sources.find(kept[n], 0, 0).number == n);
+  CHECK(sources.find(kept.back(), 0, 0).number == all - 1);
+  CHECK(std::set<Origin>(kept.begin(), kept.end()).size() == told_apart + 1);
+
+  // Once more, by way of scratch, in another wave: the lane is still the load's.
+  const Origin of_8 = Sources::of_lane(kept[1], load, 8);
+  const Origin again = sources.keep(of_8, 0, Space::scratch);
+  const Source twice = sources.find(Sources::of_lane(again, of_8, 40), 1, 5);
+  CHECK((twice.wave == 3 && twice.number == 1 && twice.lane == 8 && twice.address == 131073));
   CHECK((twice.through_lds && twice.through_scratch));
-  CHECK_FALSE(sources.find(kept[1], 0).through_scratch);
+  CHECK_FALSE(sources.find(of_8, 0, 0).through_scratch);
+
   // A register is another one in every wave.
   const Origin of_0 = sources.keep(origin::vector + 5, 0, Space::lds);
   CHECK(of_0 != sources.keep(origin::vector + 5, 1, Space::lds));
-  CHECK((sources.find(of_0, 1).wave == 0 && sources.find(of_0, 1).origin == origin::vector + 5));
+  CHECK((sources.find(of_0, 1, 0).wave == 0 && sources.find(of_0, 1, 0).origin == origin::vector + 5));
 }
 
 TEST_CASE("detectors that are not chosen say nothing") {
