@@ -397,8 +397,7 @@ class Flow final : public Observer {
 
   void remember(const Step& step, const Loaded& loaded) {
     if (loaded.places.mask == 0) return;
-    sources_.loaded({origin::instruction(step.index), step.wave.id_in_group, step.number, loaded.space},
-                    loaded.places);
+    sources_.loaded({origin::instruction(step.index), step.wave.id_in_group, step.number}, loaded.places);
   }
 
   void load(WaveTaint& taint, const Step& step, bool dirty_registers) {

@@ -20,6 +20,8 @@ constexpr std::size_t number_of(Origin kept) {
 void Sources::loaded(const Source& source, const Places& places) {
   auto copy = std::make_shared<Places>();
   copy->mask = places.mask;
+  copy->lds = places.lds;
+  copy->scratch = places.scratch;
   for (std::uint64_t m = places.mask; m != 0; m &= m - 1)
     copy->address[std::countr_zero(m)] = places.address[std::countr_zero(m)];
   loads_[{source.wave, source.origin}] = {source, std::move(copy)};
@@ -55,6 +57,9 @@ Source Sources::find(Origin from, std::uint32_t wave, int lane) const {
   const bool has = lane >= 0 && (places->mask >> lane & 1) != 0;
   source.lane = has ? lane : std::countr_zero(places->mask);
   source.address = places->address[source.lane];
+  source.space = (places->lds >> source.lane & 1) != 0       ? Space::lds
+                 : (places->scratch >> source.lane & 1) != 0 ? Space::scratch
+                                                             : Space::global;
   return source;
 }
 

@@ -8,7 +8,7 @@
 // leaves the origin of what it stored beside the bytes (taint_memory.h) and a load takes it up again, in
 // whatever wave:
 //
-//   sources.loaded({origin::instruction(index), wave, number, space}, places);   // a load met unwritten bytes
+//   sources.loaded({origin::instruction(index), wave, number}, places);   // a load met unwritten bytes
 //   Origin kept = sources.keep(from, wave, Space::lds);       // a register's `from`, about to lie in LDS
 //   lds[address] = Sources::of_lane(kept, from, lane);
 //   Source source = sources.find(from, wave, lane);           // of either kind of origin
@@ -31,8 +31,17 @@ namespace attest::device::sim::detect {
 
 /// The first never-written byte of each lane of a load.
 struct Places {
-  std::uint64_t mask = 0;
-  std::uint64_t address[lanes];  ///< of the lanes in mask
+  std::uint64_t mask = 0, lds = 0, scratch = 0;  ///< lanes that have one; those of them not in global memory
+  std::uint64_t address[lanes];                  ///< of the lanes in mask
+
+  void add(Space space, int lane, std::uint64_t at) {
+    const std::uint64_t bit = std::uint64_t{1} << lane;
+    if ((mask & bit) != 0) return;
+    mask |= bit;
+    if (space == Space::lds) lds |= bit;
+    if (space == Space::scratch) scratch |= bit;
+    address[lane] = at;
+  }
 };
 
 struct Source {

@@ -296,7 +296,7 @@ Loaded MemoryTaint::load(const Step& step) {
         const Origin from = kept({space, step.wave.id_in_group, lane, address + k});
         if (t.undefined_lanes() == 0) t.undefined_from = from;
         t.undefined[k % 4] |= bit;
-        if (from == origin::none) loaded.meet(space, lane, address + k);
+        if (from == origin::none) loaded.places.add(space, lane, address + k);
       }
       if ((p[k] & note::inexact) != 0) t.inexact |= bit;
     }
@@ -387,7 +387,7 @@ Loaded MemoryTaint::load_scalar(const Step& step, std::vector<BitTaint>& registe
     const std::uint64_t bits = std::uint64_t{0xff} << (8 * (k % 4));
     if ((p[k] & note::written) == 0) {
       t.undefined |= bits;
-      loaded.meet(Space::global, 0, a.address[0][0] + k);
+      loaded.places.add(Space::global, 0, a.address[0][0] + k);
     }
     if ((p[k] & note::inexact) != 0) t.inexact |= bits;
   }
@@ -480,7 +480,7 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
   const std::uint32_t wave = step.wave.id_in_group;
   const Origin here = origin::instruction(step.index);
   Origin own = origin::none;
-  Loaded loaded;
+  Places places;
   for (std::uint64_t m = a.dma; m != 0; m &= m - 1) {
     const int l = std::countr_zero(m);
     std::uint8_t* to = notes(step, Space::lds, a.address[1][l], 4, l);
@@ -502,9 +502,9 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
       if (o != origin::none) {
         o = sources.keep(o, wave, Space::lds);
       } else {
-        loaded.meet(space, l, a.address[0][l] + at);
+        places.add(space, l, a.address[0][l] + at);
         if (own == origin::none) {
-          sources.loaded({here, wave, step.number, space}, loaded.places);
+          sources.loaded({here, wave, step.number}, places);
           own = sources.keep(here, wave, Space::lds);
         }
         o = Sources::of_lane(own, here, l);
@@ -513,7 +513,7 @@ void MemoryTaint::load_to_lds(const Step& step, Sources& sources) {
     }
   }
   if (own == origin::none) return;
-  sources.loaded({here, wave, step.number, loaded.space}, loaded.places);
+  sources.loaded({here, wave, step.number}, places);
   sources.keep(here, wave, Space::lds);  // once more, with the places of all lanes
 }
 

@@ -29,17 +29,7 @@ struct Loaded {
   /// has any; inexact_from: none.
   LaneTaint dword[4];
   bool clean = true;
-  // Bytes that were not stored at all, in the space of the first.
-  Space space = Space::global;
-  Places places;
-
-  void meet(Space in, int lane, std::uint64_t address) {
-    const std::uint64_t bit = std::uint64_t{1} << lane;
-    if (places.mask == 0) space = in;
-    if (space != in || (places.mask & bit) != 0) return;
-    places.mask |= bit;
-    places.address[lane] = address;
-  }
+  Places places;  ///< of bytes that were not stored at all
 };
 
 class MemoryTaint {

@@ -466,6 +466,29 @@ pair through_scratch_waves, 0, 16
 .endm
 pair memory_upper
 
+// A flat load goes to LDS in the lower lanes, to memory in the upper: these are stored.
+.macro memory_flat fault
+  s_mov_b64 s[8:9], src_shared_base
+  v_add_co_u32 v2, vcc, s6, v1
+  v_mov_b32 v3, s7
+  v_addc_co_u32 v3, vcc, 0, v3, vcc
+  .if \fault
+  v_mov_b32 v4, s5
+  v_add_co_u32 v2, vcc, s4, v1
+  v_addc_co_u32 v3, vcc, 0, v4, vcc
+  .endif
+  s_mov_b64 s[10:11], exec
+  s_mov_b32 exec_hi, 0
+  v_mov_b32 v2, v1
+  v_mov_b32 v3, s9
+  s_mov_b64 exec, s[10:11]
+  flat_load_dword v5, v[2:3]
+  s_waitcnt vmcnt(0) lgkmcnt(0)
+  s_mov_b32 exec_lo, 0
+  store v5
+.endm
+pair memory_flat, 1024
+
 .macro through_dma_backwards fault
   .if \fault
   s_mov_b32 s8, s4

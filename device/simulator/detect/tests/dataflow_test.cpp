@@ -205,6 +205,8 @@ TEST_CASE("never-written data that went through LDS or scratch is reported where
       {"through_scratch_waves", 1, 128, load, store, "never-written out went through scratch and is stored",
        "out", 256, 0, -1, 0, 7},
       {"memory_upper", 1, 64, load, store, "never-written out is stored", "out", 384, 0, -1, 32, 3},
+      {"memory_flat", 1, 64, "flat_load_dword", store, "never-written out is stored", "out", 128, 0, -1, 32,
+       3},
       {"through_dma_backwards", 1, 64, "buffer_load_dword v1", store,
        "never-written out went through LDS and is stored", "out", 248, 0, -1, 0, 6},
       {"through_both", 1, 64, load, store, "never-written out went through LDS and scratch and is stored",
@@ -259,11 +261,12 @@ TEST_CASE("kept sources stay as they were, and do not grow for ever") {
   constexpr std::uint64_t told_apart = 4096, all = 10'000;
   Sources sources;
   Places places;
-  places.mask = 0x120;
   std::vector<Origin> kept;
   for (std::uint64_t n = 0; n < all; ++n) {
-    places.address[5] = 65536 + n;
-    places.address[8] = 131072 + n;
+    places = Places();
+    places.add(Space::global, 5, 65536 + n);
+    places.add(Space::scratch, 8, 131072 + n);
+    places.add(Space::lds, 8, 0);
     sources.loaded({load, 3, n}, places);
     kept.push_back(sources.keep(load, 3, Space::lds));
     CHECK(sources.keep(load, 3, Space::lds) == kept.back());
@@ -271,6 +274,8 @@ TEST_CASE("kept sources stay as they were, and do not grow for ever") {
   CHECK(sources.find(load, 3, -1).number == all - 1);
   CHECK(sources.find(load, 3, -1).address == 65536 + all - 1);
   CHECK(sources.find(load, 3, 8).address == 131072 + all - 1);
+  CHECK(sources.find(load, 3, 8).space == Space::scratch);
+  CHECK(sources.find(load, 3, 5).space == Space::global);
   CHECK(sources.find(load, 3, 6).lane == 5);
   CHECK(sources.find(load, 2, 5).lane == -1);
   for (const std::uint64_t n : {std::uint64_t{0}, std::uint64_t{1}, told_apart - 1})
