@@ -601,7 +601,7 @@ pair through_replaced, 1024
 .endm
 pair through_again, 1024
 
-// Two turns of a loop, of which the first's value is stored: the load's second turn changes nothing.
+// Three turns of a loop, of which the second's value is stored: it does not matter that the load came again.
 .macro through_loop fault
   v_mov_b32 v4, v1
   s_mov_b32 s8, 0
