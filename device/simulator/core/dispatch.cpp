@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "device/simulator/core/workgroup.h"
+#include "device/simulator/detect/screen.h"
 
 namespace attest::device::sim {
 namespace {
@@ -305,6 +306,8 @@ void Group::execute_watched(const Plan& plan, Wave& w, std::uint64_t number) {
   const Bound& bound = program.code()[index];
   if (index >= program.size()) return bound.handler(w, bound.instruction);  // a guard: raises its Fault
   if (plan.settings.counts != nullptr) ++(*plan.settings.counts)[index];
+  if (detect::Screen* screen = watch_->screen(); screen != nullptr && screen->lets_by(w, index, number))
+    return bound.handler(w, bound.instruction);
   if (!watch_->before(w, index, number)) return;
   bound.handler(w, bound.instruction);
   if (watch_->hears_after()) watch_->after(w, index, number);

@@ -31,6 +31,9 @@ class Memory;
 class Program;
 struct LoadedKernel;
 struct Launch;
+namespace detect {
+class Screen;
+}
 
 class WorkgroupWatch {
  public:
@@ -50,9 +53,13 @@ class WorkgroupWatch {
 
   /// Whether after() has to be called for the instruction of the last before().
   [[nodiscard]] bool hears_after() const { return hears_after_; }
+  /// What has to be asked first: neither before() nor after() is called for an instruction that it lets by.
+  /// nullptr: they are called for all.
+  [[nodiscard]] detect::Screen* screen() const { return screen_; }
 
  protected:
   bool hears_after_ = true;
+  detect::Screen* screen_ = nullptr;
 };
 
 /// What a launch is, as far as watchers need it.

@@ -14,24 +14,11 @@
 #include "device/simulator/detect/late_delivery.h"
 #include "device/simulator/detect/lds_race.h"
 #include "device/simulator/detect/ledger.h"
+#include "device/simulator/detect/screen.h"
 #include "device/simulator/detect/wait_states.h"
 #include "device/simulator/detect/waits.h"
 
 namespace attest::device::sim::detect {
-namespace {
-
-/// Which observers are told of one instruction: bit n stands for observer n.
-struct Route {
-  /// Before it is executed, by namespace when.
-  std::uint16_t always = 0, pending = 0, tainted = 0, near_results = 0, near_scalars = 0, near_plain = 0;
-  std::uint16_t after = 0;
-  bool locate = false;
-  bool relative = false;                ///< its registers may depend on M0
-  std::uint64_t rows = 0, scalars = 0;  ///< that it reads or writes, as gate.h tells registers
-};
-
-}  // namespace
-
 struct Session::Routes {
   Routes(const LaunchContext& launch, const std::vector<std::unique_ptr<LaunchObserver>>& observers) {
     const Analysis& analysis = launch.analysis;
@@ -56,7 +43,8 @@ struct Session::Routes {
       }
       const Effects& e = analysis.effects[k];
       route.locate = access && analysis.access[k].touches_memory();
-      route.relative = e.relative || e.unit == Unit::valu;
+      route.relative = e.relative;
+      route.indexed = e.unit == Unit::valu;
       route.rows = row_signature(e.vector_reads, share) | row_signature(e.vector_writes, share);
       route.scalars = scalar_signature(e.scalar_reads) | scalar_signature(e.scalar_writes) |
                       (e.exec_masked ? scalar_bit(operand::exec) : 0);
@@ -71,19 +59,18 @@ namespace {
 class Fan final : public WorkgroupWatch {
  public:
   using Trips = std::vector<std::uint32_t>;
-  Fan(const LaunchContext& launch, const Route* routes, Spare<Trips>& spare, std::uint32_t waves,
+  Fan(const LaunchContext& launch, std::span<const Route> routes, Spare<Trips>& spare, std::uint32_t waves,
       std::vector<std::unique_ptr<Observer>> observers)
       : code_(launch.view.program.code()),
-        routes_(routes),
+        routes_(routes.data()),
         access_(launch.analysis.access.data()),
         effects_(launch.analysis.effects.data()),
-        size_(launch.view.program.size()),
         spare_(spare),
-        trips_(spare.take()),
-        gates_(waves),
+        trips_(cleared(spare.take(), waves * routes.size())),
+        who_(routes, trips_.data(), waves),
         observers_(std::move(observers)) {
-    trips_.assign(std::size_t{waves} * size_, 0);
-    for (const auto& observer : observers_) observer->share(gates_);
+    for (const auto& observer : observers_) observer->share(who_.gates());
+    screen_ = &who_;
   }
   ~Fan() override {
     for (const auto& observer : observers_) observer->leave(trips_);
@@ -94,34 +81,25 @@ class Fan final : public WorkgroupWatch {
 
   bool before(Wave& wave, std::uint32_t index, std::uint64_t number) override {
     const Route& route = routes_[index];
-    const std::uint32_t trip = trips_[std::size_t{wave.id_in_group} * size_ + index]++;
-    const Gate& gate = gates_[wave.id_in_group];
-    unsigned told = route.always;
-    if (((route.rows & gate.pending_rows) | (route.scalars & gate.pending_scalars)) != 0)
-      told |= route.pending;
-    if (((route.rows & gate.tainted_rows) | (route.scalars & gate.tainted_scalars)) != 0)
-      told |= route.tainted;
-    if (number < gate.any_until) {
-      told |= number < gate.results_until ? route.near_results : 0u;
-      told |= number < gate.scalars_until ? route.near_scalars : 0u;
-      told |= number < gate.plain_until ? route.near_plain : 0u;
-    }
     hears_after_ = route.after != 0;
-    const bool relative = route.relative && depends_on_m0(effects_[index], wave.mode);
-    if (told == 0 && route.after == 0 && !relative) return true;
-    return tell(route, wave, index, number, trip, told, relative);
+    const Instruction& instruction = code_[index].instruction;
+    if (route.locate) locate(wave, instruction, access_[index], located_);
+    now_ = &effects_[index];
+    if (who_.shifted()) [[unlikely]] {
+      shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
+      now_ = &shifted_;
+    }
+    const Step step{wave, index, instruction, number, who_.trip(), *now_, route.locate ? &located_ : nullptr};
+    bool execute = true;
+    for (unsigned m = who_.told(); m != 0; m &= m - 1)
+      execute = observers_[static_cast<unsigned>(std::countr_zero(m))]->before(step) && execute;
+    return execute;
   }
 
   void after(Wave& wave, std::uint32_t index, std::uint64_t number) override {
     const Route& route = routes_[index];
-    if (route.after == 0) return;
-    const Step step{wave,
-                    index,
-                    code_[index].instruction,
-                    number,
-                    trips_[std::size_t{wave.id_in_group} * size_ + index] - 1,
-                    *now_,
-                    route.locate ? &located_ : nullptr};
+    const Step step{wave,        index, code_[index].instruction,          number,
+                    who_.trip(), *now_, route.locate ? &located_ : nullptr};
     for (unsigned m = route.after; m != 0; m &= m - 1)
       observers_[static_cast<unsigned>(std::countr_zero(m))]->after(step);
   }
@@ -134,32 +112,18 @@ class Fan final : public WorkgroupWatch {
   }
 
  private:
-  [[gnu::noinline]] bool tell(const Route& route, Wave& wave, std::uint32_t index, std::uint64_t number,
-                              std::uint32_t trip, unsigned told, bool relative) {
-    const Instruction& instruction = code_[index].instruction;
-    if (route.locate) locate(wave, instruction, access_[index], located_);
-    now_ = &effects_[index];
-    if (relative) [[unlikely]] {
-      shifted_ = effects_of(instruction, wave.mode, wave.sgpr[operand::m0]);
-      now_ = &shifted_;
-      told |= unsigned{route.pending} | route.tainted | route.near_results | route.near_scalars |
-              route.near_plain;
-    }
-    const Step step{wave, index, instruction, number, trip, *now_, route.locate ? &located_ : nullptr};
-    bool execute = true;
-    for (unsigned m = told; m != 0; m &= m - 1)
-      execute = observers_[static_cast<unsigned>(std::countr_zero(m))]->before(step) && execute;
-    return execute;
+  static Trips cleared(Trips trips, std::size_t size) {
+    trips.assign(size, 0);
+    return trips;
   }
 
   const Bound* code_;
   const Route* routes_;
   const AccessShape* access_;
   const Effects* effects_;
-  std::uint32_t size_;
   Spare<Trips>& spare_;
-  Trips trips_;              ///< [wave][instruction]
-  std::vector<Gate> gates_;  ///< [wave]
+  Trips trips_;  ///< [wave][instruction]
+  Screen who_;
   std::vector<std::unique_ptr<Observer>> observers_;
   Access located_{};
   Effects shifted_;
@@ -228,8 +192,7 @@ std::unique_ptr<WorkgroupWatch> Session::watch(Workgroup& group, std::uint64_t l
   std::vector<std::unique_ptr<Observer>> observers;
   observers.reserve(observers_.size());
   for (const auto& launch : observers_) observers.push_back(launch->observe(group, linear_id));
-  return std::make_unique<Fan>(*launch_, routes_->list.data(), trips_, group.wave_count,
-                               std::move(observers));
+  return std::make_unique<Fan>(*launch_, routes_->list, trips_, group.wave_count, std::move(observers));
 }
 
 void Session::end() {
