@@ -3,20 +3,15 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
-#include <iterator>
 
 #include "device/hip/installation.h"
+#include "device/simulator/tests/file_bytes.h"
 
 namespace attest::fuzz {
 namespace {
 
 std::vector<std::byte> file(const char* name) {
-  std::ifstream in(device::hip::kernel_directory() / name, std::ios::binary);
-  REQUIRE(in);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  const auto* first = reinterpret_cast<const std::byte*>(text.data());
-  return {first, first + text.size()};
+  return device::sim::file_bytes(device::hip::kernel_directory() / name);
 }
 
 }  // namespace

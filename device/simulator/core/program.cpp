@@ -59,12 +59,6 @@ void for_each_register(Instruction& i, F&& f) {
 bool is_direct_branch(const Instruction& i) {
   switch (i.op) {
     case Op::s_branch:
-    case Op::s_cbranch_scc0:
-    case Op::s_cbranch_scc1:
-    case Op::s_cbranch_vccz:
-    case Op::s_cbranch_vccnz:
-    case Op::s_cbranch_execz:
-    case Op::s_cbranch_execnz:
     case Op::s_cbranch_cdbgsys:
     case Op::s_cbranch_cdbguser:
     case Op::s_cbranch_cdbgsys_or_user:
@@ -72,14 +66,8 @@ bool is_direct_branch(const Instruction& i) {
     case Op::s_call_b64:
       return true;
     default:
-      return false;
+      return is_conditional_branch(i);
   }
-}
-
-bool is_conditional_branch(const Instruction& i) {
-  return is_direct_branch(i) && i.op != Op::s_branch && i.op != Op::s_call_b64 &&
-         i.op != Op::s_cbranch_cdbgsys && i.op != Op::s_cbranch_cdbguser &&
-         i.op != Op::s_cbranch_cdbgsys_or_user && i.op != Op::s_cbranch_cdbgsys_and_user;
 }
 
 bool may_reach_other_workgroups(const Instruction& i) {
@@ -106,6 +94,20 @@ bool may_reach_other_workgroups(const Instruction& i) {
 }
 
 }  // namespace
+
+bool is_conditional_branch(const Instruction& i) {
+  switch (i.op) {
+    case Op::s_cbranch_scc0:
+    case Op::s_cbranch_scc1:
+    case Op::s_cbranch_vccz:
+    case Op::s_cbranch_vccnz:
+    case Op::s_cbranch_execz:
+    case Op::s_cbranch_execnz:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Program::Program(const ProgramSource& source, SimdLevel level)
     : words_(source.text.size() / 4), address_(source.address) {

@@ -40,6 +40,9 @@ struct ProgramSource {
   std::uint32_t accum_offset = 256;  ///< row of a0
 };
 
+/// s_cbranch_*: to the place it names, or on. In a program its imm is the number of that place.
+bool is_conditional_branch(const Instruction& instruction);
+
 class Program {
  public:
   Program(const ProgramSource& source, SimdLevel level);

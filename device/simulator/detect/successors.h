@@ -21,19 +21,9 @@ inline Successors successors(const Program& program, std::uint32_t index) {
   const auto target = static_cast<std::uint32_t>(i.imm);
   if (info(i.op).has(op_flag::ends)) return {};
   if (!info(i.op).has(op_flag::branch)) return {{index + 1}, 1};
-  switch (i.op) {
-    case Op::s_branch:
-      return {{target}, 1};
-    case Op::s_cbranch_scc0:
-    case Op::s_cbranch_scc1:
-    case Op::s_cbranch_vccz:
-    case Op::s_cbranch_vccnz:
-    case Op::s_cbranch_execz:
-    case Op::s_cbranch_execnz:
-      return {{index + 1, target}, 2};
-    default:
-      return {{}, 0, true};
-  }
+  if (i.op == Op::s_branch) return {{target}, 1};
+  if (is_conditional_branch(i)) return {{index + 1, target}, 2};
+  return {{}, 0, true};
 }
 
 }  // namespace attest::device::sim::detect

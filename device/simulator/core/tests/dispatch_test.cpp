@@ -8,24 +8,15 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "device/simulator/core/module.h"
+#include "device/simulator/tests/file_bytes.h"
 
 namespace attest::device::sim {
 namespace {
-
-std::vector<std::byte> file_bytes(const char* path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
 
 struct Fixture {
   Fixture() : module(memory, file_bytes(ATTEST_TEST_KERNELS)) {}

@@ -4,7 +4,6 @@
 // by name, and the same kernels mended, in which the same garbage lies about and reaches nothing.
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -13,18 +12,10 @@
 #include "device/simulator/core/module.h"
 #include "device/simulator/detect/session.h"
 #include "device/simulator/detect/sources.h"
+#include "device/simulator/tests/file_bytes.h"
 
 namespace attest::device::sim::detect {
 namespace {
-
-std::vector<std::byte> file_bytes(const char* path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
 
 struct Fixture {
   explicit Fixture(const char* path = ATTEST_DATAFLOW_KERNELS) : module(memory, file_bytes(path)) {

@@ -3,49 +3,7 @@
 // Kernels with one planted fault each, and the same kernels mended: NAME_bad and NAME_good for detect_test.cpp.
 // Argument block: s[0:1] points to { u64 out, u64 in }. Prologue: s[4:5] = out, s[6:7] = in, v1 = 4 * v0.
 
-.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
-.amdhsa_code_object_version 5
-
-.macro kernel name, lds
-  .p2align 6
-  .section .rodata,"a"
-  .p2align 6
-  .amdhsa_kernel \name
-    .amdhsa_next_free_vgpr 64
-    .amdhsa_next_free_sgpr 32
-    .amdhsa_accum_offset 64
-    .amdhsa_group_segment_fixed_size \lds
-    .amdhsa_user_sgpr_kernarg_segment_ptr 1
-    .amdhsa_system_sgpr_workgroup_id_x 1
-    .amdhsa_kernarg_size 64
-  .end_amdhsa_kernel
-  .text
-  .p2align 8
-  .globl \name
-  .type \name,@function
-.endm
-
-// body: a macro with one argument, 1 with the fault and 0 without
-.macro pair body, lds=0
-  kernel \body\()_bad, \lds
-\body\()_bad:
-  prologue
-  \body 1
-  s_endpgm
-  .size \body\()_bad, . - \body\()_bad
-  kernel \body\()_good, \lds
-\body\()_good:
-  prologue
-  \body 0
-  s_endpgm
-  .size \body\()_good, . - \body\()_good
-.endm
-
-.macro prologue
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 2, v0
-  s_waitcnt lgkmcnt(0)
-.endm
+.include "kernels.inc"
 
 // A buffer descriptor of `in` in s[8:11].
 .macro descriptor

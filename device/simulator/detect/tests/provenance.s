@@ -3,31 +3,7 @@
 // Kernels for provenance_test.cpp. Argument block: s[0:1] points to { u64 out, u64 in }. Prologue:
 // s[4:5] = out, s[6:7] = in, v1 = 4 * v0.
 
-.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
-.amdhsa_code_object_version 5
-
-.macro kernel name, lds
-  .p2align 6
-  .section .rodata,"a"
-  .p2align 6
-  .amdhsa_kernel \name
-    .amdhsa_next_free_vgpr 64
-    .amdhsa_next_free_sgpr 32
-    .amdhsa_accum_offset 64
-    .amdhsa_group_segment_fixed_size \lds
-    .amdhsa_user_sgpr_kernarg_segment_ptr 1
-    .amdhsa_system_sgpr_workgroup_id_x 1
-    .amdhsa_kernarg_size 64
-  .end_amdhsa_kernel
-  .text
-  .p2align 8
-  .globl \name
-  .type \name,@function
-\name:
-  s_load_dwordx4 s[4:7], s[0:1], 0x0
-  v_lshlrev_b32 v1, 2, v0
-  s_waitcnt lgkmcnt(0)
-.endm
+.include "kernels.inc"
 
 // out[l] = 3 * (in[256 + in[l]] + 5): through an index, the LDS of the neighbour lane and back by DPP. v8 and
 // in[1024 + l] have nothing to do with it.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -15,20 +14,12 @@
 
 #include "device/simulator/core/module.h"
 #include "device/simulator/detect/session.h"
+#include "device/simulator/tests/file_bytes.h"
 
 namespace attest::device::sim::detect {
 namespace {
 
 using Json = nlohmann::json;
-
-std::vector<std::byte> file_bytes(const char* path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
 
 using Words = std::vector<std::uint32_t>;
 

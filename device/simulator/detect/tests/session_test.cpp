@@ -5,23 +5,14 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "device/simulator/core/module.h"
+#include "device/simulator/tests/file_bytes.h"
 
 namespace attest::device::sim::detect {
 namespace {
-
-std::vector<std::byte> file_bytes(const char* path) {
-  std::ifstream in(path, std::ios::binary | std::ios::ate);
-  REQUIRE(in);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(in.tellg()));
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
 
 /// Counts what it is told; can hold instructions back.
 struct Log final : LaunchWatch {
