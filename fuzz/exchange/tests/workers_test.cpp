@@ -2,12 +2,13 @@
 //
 // Kernels in other programs, with the committed NumPy worker: the whole way from export to check, a planted
 // defect found, shrunk and replayed, and what becomes of workers that misbehave. Needs a python3 with NumPy;
-// without one the program ends with 77, which CTest reports as skipped.
-#define CATCH_CONFIG_RUNNER
+// without one a test ends the program with 77, which CTest reports as skipped.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,19 @@ using attest::fuzz::testing::write_file;
 
 namespace {
 
-constexpr int skipped = 77;
-std::string python;
-
-bool has_numpy(const std::string& interpreter) {
-  return run(interpreter + " -c 'import numpy'").code == 0;
+/// Ends the program with 77 where there is none with NumPy.
+const std::string& python() {
+  static const std::string found = [] {
+    for (const char* candidate : {"python3", "/usr/bin/python3"})
+      if (run(std::string(candidate) + " -c 'import numpy'").code == 0) return std::string(candidate);
+    std::puts("skipped: there is no python3 with NumPy (Debian: python3-numpy)");
+    std::exit(77);
+  }();
+  return found;
 }
 
 std::string worker(const std::string& fault = "") {
-  return python + " " ATTEST_WORKERS "/numpy_mla_decode.py" + (fault.empty() ? "" : " --fault " + fault);
+  return python() + " " ATTEST_WORKERS "/numpy_mla_decode.py" + (fault.empty() ? "" : " --fault " + fault);
 }
 
 /// A short campaign on the worker with that fault; its summary.
@@ -68,7 +73,7 @@ TEST_CASE("a worker's results pass, in a campaign and through files") {
   for (const char* word : {"3:0", "3:1", "3:5"}) {
     REQUIRE(run_attest(std::string("export ") + word + " --kernel attest/mla_decode -o " + x).code == 0);
     const Ran computed = run(
-        "cd " ATTEST_WORKERS " && " + python + " -c 'import attest_worker as aw, numpy_mla_decode as n; " +
+        "cd " ATTEST_WORKERS " && " + python() + " -c 'import attest_worker as aw, numpy_mla_decode as n; " +
         "call = aw.Call(\"" + x + "\"); aw.write_outputs(call, n.run(call, \"\"), \"" + y + "\")'");
     INFO(computed.err);
     REQUIRE(computed.code == 0);
@@ -141,12 +146,20 @@ TEST_CASE("misbehaving workers: one verdict each, the right one, and the campaig
       {"wrong_shape", 1, "fail", "/fail/output/outputs are not those that the case asks for"},
       {"nonsense", 4, "harness_error", "/harness_error/worker/the worker does not keep to the protocol"},
   };
-  for (const Misbehaviour& m : all) {
-    const TemporaryFolder folder;
-    // Short where it is what ends the case, else long enough for any machine.
-    const std::string deadline = std::string(m.fault) == "hang" ? "3" : "120";
-    const Ran ran = campaign(m.fault, folder.file("run"),
-                             "--cases 2 --shrink-budget 1 --worker-memory 400 --deadline " + deadline);
+  // All at the same time: most of theirs is waiting.
+  python();
+  std::vector<std::future<Ran>> campaigns;
+  for (const Misbehaviour& m : all)
+    campaigns.push_back(std::async(std::launch::async, [&m] {
+      const TemporaryFolder folder;
+      // Short where it is what ends the case, else long enough for any machine.
+      const std::string deadline = std::string(m.fault) == "hang" ? "3" : "120";
+      return campaign(m.fault, folder.file("run"),
+                      "--cases 2 --shrink-budget 1 --worker-memory 400 --deadline " + deadline);
+    }));
+  for (std::size_t i = 0; i < campaigns.size(); ++i) {
+    const Misbehaviour& m = all[i];
+    const Ran ran = campaigns[i].get();
     INFO(m.fault << ran.out << ran.err);
     CHECK(ran.code == m.code);
     const Json summary = Json::parse(ran.out);
@@ -168,15 +181,15 @@ TEST_CASE("what a worker does not do is unsupported, in its own words") {
              "    print('noise on stdout')\n"
              "    raise aw.Unsupported('only on Sundays')\n"
              "aw.serve('sunday', {'mla_decode': aw.op(no), 'topk': aw.op(no)})\n");
-  const Ran ran = run_attest("fuzz --quiet --json --cases 2 --worker '" + python + " " + script + "' --out " +
-                             folder.file("run"));
+  const Ran ran = run_attest("fuzz --quiet --json --cases 2 --worker '" + python() + " " + script +
+                             "' --out " + folder.file("run"));
   INFO(ran.out << ran.err);
   CHECK(ran.code == 3);
   const Json summary = Json::parse(ran.out);
   CHECK(summary["verdicts"]["unsupported"] == 4);
   CHECK(summary["kernels"] == Json{"worker:sunday/mla_decode", "worker:sunday/topk"});
   const Ran replayed =
-      run_attest("replay 1:1 --kernel worker:sunday/topk --worker '" + python + " " + script + "'");
+      run_attest("replay 1:1 --kernel worker:sunday/topk --worker '" + python() + " " + script + "'");
   CHECK(replayed.code == 3);
   CHECK(replayed.out.find("only on Sundays") != std::string::npos);
 }
@@ -211,7 +224,7 @@ TEST_CASE("a dumped call is judged and run again and made small") {
   REQUIRE(run_attest("export " + folder.file("case.json") + " -o " + x).code == 0);
   const auto dumped = [&](const std::string& fault, const std::string& what) {
     const Ran ran =
-        run(python + " " + folder.file("dump.py") + " " + x + " " + dump + " '" + fault + "' " + what);
+        run(python() + " " + folder.file("dump.py") + " " + x + " " + dump + " '" + fault + "' " + what);
     INFO(ran.err);
     REQUIRE(ran.code == 0);
     REQUIRE(std::filesystem::file_size(dump) < 200'000);  // not the whole pool
@@ -274,14 +287,4 @@ TEST_CASE("a dumped call is judged and run again and made small") {
   CHECK(least["again"]["diagnosis"] == judged["again"]["diagnosis"]);
   CHECK(least["case"]["shape"]["requests"].size() == 1);
   CHECK(least["case"]["shape"]["heads"] == 1);
-}
-
-int main(int argc, char** argv) {
-  for (const char* candidate : {"python3", "/usr/bin/python3"}) {
-    if (!has_numpy(candidate)) continue;
-    python = candidate;
-    return Catch::Session().run(argc, argv);
-  }
-  std::puts("skipped: there is no python3 with NumPy (Debian: python3-numpy)");
-  return skipped;
 }

@@ -2,13 +2,13 @@
 //
 // The page as a browser sees it: written from a run whose numbers are known, loaded in headless Chromium, its
 // figures read from the document that came of it and held against the run. Without Chromium (package
-// `chromium`) the program ends with 77, which CTest reports as skipped.
-#define CATCH_CONFIG_RUNNER
+// `chromium`) a test ends the program with 77, which CTest reports as skipped.
 #include <fmt/format.h>
 
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -42,13 +42,23 @@ std::string chromium() {
   return path;
 }
 
+/// Ends the program with 77 where there is no browser.
+std::string browser() {
+  static const std::string path = chromium();
+  if (path.empty()) {
+    fmt::print("skipped: chromium is not installed (.ci/setup installs it)\n");
+    std::exit(77);
+  }
+  return path;
+}
+
 /// The document that a browser of this width makes of a page, as HTML again.
 std::string loaded(const TemporaryFolder& folder, const std::string& page, int width = 1200) {
   std::ofstream(folder.path + "/page.html") << page;
   const std::string dom = output_of(fmt::format(
       "'{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir={}/profile "
       "--window-size={},900 --dump-dom file://{}/page.html 2>/dev/null",
-      chromium(), folder.path, width, folder.path));
+      browser(), folder.path, width, folder.path));
   REQUIRE(dom.find("</html>") != std::string::npos);
   return dom;
 }
@@ -181,13 +191,4 @@ TEST_CASE("no page scrolls sideways, on a phone or a desk") {
   CHECK_FALSE(too_wide(text, 390));
   CHECK_FALSE(too_wide(text, 1400));
   CHECK(too_wide(replaced(text, "</main>", "<p style='width:500px'>wide</p></main>"), 390));  // planted
-}
-
-int main(int argc, char** argv) {
-  constexpr int skipped = 77;
-  if (chromium().empty()) {
-    fmt::print("skipped: chromium is not installed (.ci/setup installs it)\n");
-    return skipped;
-  }
-  return Catch::Session().run(argc, argv);
 }
