@@ -8,7 +8,7 @@
 set(precompiled_anywhere
   <algorithm> <array> <atomic> <bit> <chrono> <cmath> <cstdint> <cstdio> <cstring> <filesystem> <fstream> <functional> <limits>
   <map> <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <stdexcept> <string> <string_view> <thread>
-  <type_traits> <unordered_map> <utility> <variant> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+  <type_traits> <unordered_map> <utility> <variant> <vector> <Eigen/Core> <fmt/format.h> <nlohmann/json.hpp> <rapidcheck.h>)
 file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cpp CONTENT "")
 # One for libraries and one for tests, which differ in -fPIC and -fPIE.
 add_library(attest_precompiled_library OBJECT ${CMAKE_BINARY_DIR}/precompiled.cpp)
@@ -18,7 +18,7 @@ target_precompile_headers(attest_precompiled_test PRIVATE ${precompiled_anywhere
 set_target_properties(attest_precompiled_test PROPERTIES POSITION_INDEPENDENT_CODE OFF)
 target_compile_options(attest_precompiled_test PRIVATE -fPIE)
 foreach(target attest_precompiled_library attest_precompiled_test)
-  target_link_libraries(${target} PRIVATE attest_options)
+  target_link_libraries(${target} PRIVATE attest_options Eigen3::Eigen rapidcheck)
 endforeach()
 
 function(attest_precompile_headers folder)
