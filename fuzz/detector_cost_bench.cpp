@@ -8,7 +8,6 @@
 //   detector_cost_bench [OP...]        ATTEST_COST_CASES (40) cases, ATTEST_COST_REPETITIONS (5)
 //                                      ATTEST_COST_DETECTORS (all)
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -21,17 +20,13 @@
 #include "cases/case.h"
 #include "cases/inputs.h"
 #include "device/kernel.h"
+#include "device/tests/thread_seconds.h"
 #include "fuzz/generate.h"
 
 namespace {
 
 using namespace attest;
-
-double thread_seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+using device::testing::thread_seconds;
 
 std::string setting(const char* name, const char* otherwise) {
   const char* text = std::getenv(name);

@@ -5,7 +5,6 @@
 // of the run (buffers included); `times_off` is that over the time with nothing chosen, measured turn by
 // turn, `least_times_off` the shortest run over the shortest: what is left of it on a machine that is busy.
 #include <benchmark/benchmark.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -17,16 +16,12 @@
 #include "cases/inputs.h"
 #include "device/kernel.h"
 #include "device/simulator/detect/detectors.h"
+#include "device/tests/thread_seconds.h"
 
 namespace {
 
 using namespace attest;
-
-double thread_seconds() {
-  timespec now;
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
+using device::testing::thread_seconds;
 
 struct Subject {
   Subject() {
