@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <list>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -36,6 +38,26 @@ class BufferSet {
     return add(std::move(name), std::as_bytes(std::span(contents)));
   }
 
+  /// What a kernel may only read: damage() says so when it no longer holds `contents`, which have to live as
+  /// long as the set.
+  DeviceBuffer& add_input(std::string name, std::span<const std::byte> contents,
+                          cases::Format format = cases::Format::f32) {
+    DeviceBuffer& buffer = add(std::move(name), contents, format);
+    inputs_.emplace_back([&buffer, contents] { return buffer.modification(contents); });
+    return buffer;
+  }
+  template <typename T>
+  DeviceBuffer& add_input(std::string name, const std::vector<T>& contents,
+                          cases::Format format = cases::Format::f32) {
+    return add_input(std::move(name), std::as_bytes(std::span(contents)), format);
+  }
+  DeviceBuffer& add_input(std::string name, const cases::SparseBytes& contents, cases::Format format) {
+    DeviceBuffer& buffer = add(std::move(name), contents.size, format);
+    buffer.upload(contents);
+    inputs_.emplace_back([&buffer, &contents] { return buffer.modification(contents); });
+    return buffer;
+  }
+
   /// Outputs and scratch: contents that a kernel may not rely on. Reading them before they are written is for
   /// the simulator as reading memory that nobody has written.
   DeviceBuffer& add_unwritten(std::string name, std::span<const std::byte> contents,
@@ -59,12 +81,14 @@ class BufferSet {
     return buffer;
   }
 
-  /// One line per buffer whose guard zones changed.
-  [[nodiscard]] std::vector<std::string> guard_damage() const {
-    std::vector<std::string> damage;
+  /// One line per buffer whose guard zones changed, then one per input that was written to.
+  [[nodiscard]] std::vector<std::string> damage() const {
+    std::vector<std::string> all;
     for (const DeviceBuffer& buffer : buffers_)
-      if (auto found = buffer.guard_damage()) damage.push_back(*std::move(found));
-    return damage;
+      if (auto found = buffer.guard_damage()) all.push_back(*std::move(found));
+    for (const auto& modification : inputs_)
+      if (auto found = modification()) all.push_back(*std::move(found));
+    return all;
   }
 
  private:
@@ -78,6 +102,7 @@ class BufferSet {
   HipDevice& device_;
   std::uint64_t guard_bytes_;
   std::list<DeviceBuffer> buffers_;
+  std::vector<std::function<std::optional<std::string>()>> inputs_;  ///< how each was modified
 };
 
 }  // namespace attest::device::hip

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/hip/buffer.h"
+#include "device/hip/buffer_set.h"
 #include "device/hip/installation.h"
 #include "device/kernel.h"
 
@@ -167,6 +168,29 @@ TEST_CASE("the bytes between an odd size and the next word are guarded too") {
   sim.hip.copy_to_device(buffer.data() + 1001, std::span(contents).first(1), "guard");
   CHECK_FALSE(buffer.modification(contents));
   CHECK(buffer.guard_damage() == "guard after q, +0 bytes");
+}
+
+TEST_CASE("a set of buffers tells of every input that was written to, and of no output") {
+  Sim sim;
+  const std::vector<std::int32_t> indices(100, 3);
+  const std::vector<float> weights(50, 1.0F);
+  cases::SparseBytes sparse;
+  sparse.size = 4096;
+  sparse.extents.push_back({64, std::vector<std::byte>(128, std::byte{1})});
+  hip::BufferSet buffers(sim.hip, 256);
+  auto& q = buffers.add_input("indices", indices);
+  auto& w = buffers.add_input("weights", weights);
+  auto& pool = buffers.add_input("kv_pool", sparse, cases::Format::bf16);
+  auto& out = buffers.add("out", 400);
+  REQUIRE(sim.poke(out, 0, 1).status == Status::ok);
+  CHECK(buffers.damage().empty());
+  REQUIRE(sim.poke(pool, 100, 5).status == Status::ok);
+  REQUIRE(sim.poke(w, 4, 9).status == Status::ok);
+  REQUIRE(sim.poke(q, 8, 4).status == Status::ok);
+  sim.hip.copy_to_device(out.data() + 400, std::as_bytes(std::span(indices)).first(4), "guard");
+  CHECK(buffers.damage() ==
+        std::vector<std::string>{"guard after out, +0 bytes", "indices was modified at byte 8",
+                                 "weights was modified at byte 4", "kv_pool was modified at byte 100"});
 }
 
 TEST_CASE("an input that changed is told by its first byte") {

@@ -402,7 +402,7 @@ class AiterDecode final : public Kernel {
       args.ptr_lse.value = address(partial_lse);
       args.s_mqa.value = plan.s_mqa;
       args.s_kv_split.value = static_cast<std::uint32_t>(splits);
-      args.ptr_stp.value = address(buffers_.add("num_kv_splits_indptr", splits_indptr));
+      args.ptr_stp.value = address(buffers_.add_input("num_kv_splits_indptr", splits_indptr));
       args.out_16_nosplit.value = splits == 1 ? 1 : 0;
       args.ptr_lsep.value = p_.return_lse ? address(final_lse) : 0;
       const auto rows = static_cast<unsigned>(max_q_len_ * p_.heads),
@@ -456,13 +456,13 @@ class AiterDecode final : public Kernel {
       hip::DeviceBuffer& partial_lse =
           add_poisoned("splitLse", case_.memory.scratch, Format::f32, partial_rows * heads);
       const std::vector<std::uint64_t> metadata{
-          address(buffers_.add("work_indptr", work.work_indptr)),
-          address(buffers_.add("work_info_set", std::as_bytes(std::span(work.work_info_set))))};
+          address(buffers_.add_input("work_indptr", work.work_indptr)),
+          address(buffers_.add_input("work_info_set", work.work_info_set))};
       args.ptr_r.value = address(partial);
       args.ptr_lse.value = address(partial_lse);
       args.s_mqa.value = plan.s_mqa;
       args.s_kv_split.value = 1;  // splitData.size(1)
-      args.ptr_stp.value = address(buffers_.add("work_meta_data", std::as_bytes(std::span(metadata))));
+      args.ptr_stp.value = address(buffers_.add_input("work_meta_data", metadata));
       args.ptr_rp.value = address(out);
       args.out_16_nosplit.value = 1;
       args.ptr_lsep.value = p_.return_lse ? address(final_lse) : 0;
@@ -515,19 +515,17 @@ class AiterDecode final : public Kernel {
     /// Everything that the three paths fill alike.
     DecodeArguments common_arguments(const std::vector<std::byte>& q,
                                      const std::vector<std::int32_t>& qo_indptr) {
-      hip::DeviceBuffer& pool = buffers_.add("KV", in_.kv_pool.size, p_.kv_format);
-      pool.upload(in_.kv_pool);
-      pool_ = &pool;
+      hip::DeviceBuffer& pool = buffers_.add_input("KV", in_.kv_pool, p_.kv_format);
       const bool in_runs = p_.kv_layout == cases::KvLayout::ds_page;
       const auto kv_row =
           static_cast<std::uint32_t>(in_runs ? ds_row_bytes : row_width * element_bytes(p_.kv_format));
       DecodeArguments args;
-      args.ptr_q.value = address(buffers_.add("Q", q, p_.q_format));
+      args.ptr_q.value = address(buffers_.add_input("Q", q, p_.q_format));
       args.ptr_kv.value = address(pool);
-      args.ptr_ltp.value = address(buffers_.add("kv_indptr", tokens_.kv_indptr));
-      args.ptr_ltd.value = address(buffers_.add("kv_page_indices", tokens_.kv_indices));
-      args.ptr_ltl.value = address(buffers_.add("kv_last_page_lens", tokens_.kv_last_page_lens));
-      args.ptr_qtp.value = address(buffers_.add("qo_indptr", qo_indptr));
+      args.ptr_ltp.value = address(buffers_.add_input("kv_indptr", tokens_.kv_indptr));
+      args.ptr_ltd.value = address(buffers_.add_input("kv_page_indices", tokens_.kv_indices));
+      args.ptr_ltl.value = address(buffers_.add_input("kv_last_page_lens", tokens_.kv_last_page_lens));
+      args.ptr_qtp.value = address(buffers_.add_input("qo_indptr", qo_indptr));
       args.scalar.value = p_.sm_scale;
       args.s_q_bs.value =
           static_cast<std::uint32_t>(p_.heads * row_width * element_bytes(p_.q_format) * max_q_len_);
@@ -560,9 +558,7 @@ class AiterDecode final : public Kernel {
     void finish(std::vector<std::byte> out, std::vector<std::byte> lse) {
       outcome_.outputs.tensors.push_back({"out", std::move(out)});
       if (p_.return_lse) outcome_.outputs.tensors.push_back({"lse", std::move(lse)});
-      outcome_.outputs.guard_damage = buffers_.guard_damage();
-      if (auto changed = pool_->modification(in_.kv_pool))
-        outcome_.outputs.guard_damage.push_back(*std::move(changed));
+      outcome_.outputs.guard_damage = buffers_.damage();
     }
 
     const AiterDecode& kernel_;
@@ -577,7 +573,6 @@ class AiterDecode final : public Kernel {
     TokenTable tokens_;
     std::size_t heads_, total_q_;
     int max_q_len_;
-    hip::DeviceBuffer* pool_ = nullptr;
   };
 
   std::filesystem::path folder_;

@@ -124,16 +124,4 @@ constexpr unsigned ceil_div(std::int64_t dividend, std::int64_t divisor) {
   return static_cast<unsigned>((dividend + divisor - 1) / divisor);
 }
 
-/// "q was modified at byte 40" joins the damage when a buffer the kernel may only read is no longer as
-/// uploaded.
-template <typename Contents>
-void note_modification(Outcome& outcome, const hip::DeviceBuffer& buffer, const Contents& uploaded) {
-  std::optional<std::string> found;
-  if constexpr (requires { buffer.modification(uploaded); })
-    found = buffer.modification(uploaded);
-  else
-    found = buffer.modification(std::as_bytes(std::span(uploaded)));
-  if (found) outcome.outputs.guard_damage.push_back(*std::move(found));
-}
-
 }  // namespace attest::device::contracts

@@ -81,9 +81,9 @@ class AttestBlockTableExpand final : public AttestKernel {
         longest = std::max(longest, length);
       }
       Step& step = steps.emplace_back();
-      step.query_start_loc = &buffers.add(prefix + "query_start_loc", s.query_start_loc);
-      step.seq_lens = &buffers.add(prefix + "seq_lens", s.seq_lens);
-      step.block_table = &buffers.add(prefix + "block_table", s.block_table);
+      step.query_start_loc = &buffers.add_input(prefix + "query_start_loc", s.query_start_loc);
+      step.seq_lens = &buffers.add_input(prefix + "seq_lens", s.seq_lens);
+      step.block_table = &buffers.add_input(prefix + "block_table", s.block_table);
       step.lists = p.graph ? graph : lists_of(prefix, rows, tokens);
       // A captured launch cannot know the batch: it is as wide as the list, up to a handful of workgroups.
       const int width = p.graph ? std::min(p.index_capacity, 1024) : longest;
@@ -146,12 +146,7 @@ class AttestBlockTableExpand final : public AttestKernel {
         collect(i);
       }
     }
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      note_modification(outcome, *steps[i].query_start_loc, in.steps[i].query_start_loc);
-      note_modification(outcome, *steps[i].seq_lens, in.steps[i].seq_lens);
-      note_modification(outcome, *steps[i].block_table, in.steps[i].block_table);
-    }
+    outcome.outputs.guard_damage = buffers.damage();
   }
 
   /// Wave instructions: some hundred per wave and 256 entries.

@@ -32,9 +32,9 @@ class AttestCacheWrite final : public AttestKernel {
     const hip::Function write = function(gpu, "cache_write", symbol);
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& latent = buffers.add("latent", in.latent, cases::Format::bf16);
-    const auto& rope = buffers.add("rope", in.rope, cases::Format::bf16);
-    const auto& slots = buffers.add("slot_mapping", std::as_bytes(std::span(in.slot_mapping)));
+    const auto& latent = buffers.add_input("latent", in.latent, cases::Format::bf16);
+    const auto& rope = buffers.add_input("rope", in.rope, cases::Format::bf16);
+    const auto& slots = buffers.add_input("slot_mapping", in.slot_mapping);
     auto& pool = buffers.add("pool", in.pool.size);
     pool.upload(in.pool);
 
@@ -56,10 +56,7 @@ class AttestCacheWrite final : public AttestKernel {
     if (!launch(gpu, write, symbol, geometry, args, std::uint64_t{500} * tokens, outcome)) return;
 
     outcome.outputs.tensors.push_back({"pool", pool.download(in.pool)});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, latent, in.latent);
-    note_modification(outcome, rope, in.rope);
-    note_modification(outcome, slots, in.slot_mapping);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

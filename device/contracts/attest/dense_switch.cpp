@@ -30,19 +30,18 @@ class AttestDenseSwitch final : public AttestKernel {
     };
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& q = buffers.add("q", in.q, Format::bf16);
-    const auto& absorbed = buffers.add("absorbed", in.absorbed, Format::bf16);
-    const auto& k = buffers.add("k", in.k, Format::bf16);
-    const auto& v = buffers.add("v", in.v, Format::bf16);
-    auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
-    kv_pool.upload(in.kv_pool);
-    const auto& v_columns = buffers.add("v_columns", in.v_columns);
-    const auto& block_table = buffers.add("block_table", in.block_table);
-    const auto& qo_indptr = buffers.add("qo_indptr", in.qo_indptr);
-    const auto& kv_lens = buffers.add("kv_lens", in.kv_lens);
-    const auto& previous = buffers.add("previous_kv_lens", in.previous_kv_lens);
-    const auto& k_indptr = buffers.add("k_indptr", in.k_indptr);
-    const auto& topk_ids = buffers.add("topk_ids", in.topk_ids);
+    const auto& q = buffers.add_input("q", in.q, Format::bf16);
+    const auto& absorbed = buffers.add_input("absorbed", in.absorbed, Format::bf16);
+    const auto& k = buffers.add_input("k", in.k, Format::bf16);
+    const auto& v = buffers.add_input("v", in.v, Format::bf16);
+    const auto& kv_pool = buffers.add_input("kv_pool", in.kv_pool, p.kv_format);
+    const auto& v_columns = buffers.add_input("v_columns", in.v_columns);
+    const auto& block_table = buffers.add_input("block_table", in.block_table);
+    const auto& qo_indptr = buffers.add_input("qo_indptr", in.qo_indptr);
+    const auto& kv_lens = buffers.add_input("kv_lens", in.kv_lens);
+    const auto& previous = buffers.add_input("previous_kv_lens", in.previous_kv_lens);
+    const auto& k_indptr = buffers.add_input("k_indptr", in.k_indptr);
+    const auto& topk_ids = buffers.add_input("topk_ids", in.topk_ids);
     const auto scratch = [&](const char* name, std::uint64_t words) -> const hip::DeviceBuffer& {
       return buffers.add_unwritten(name, poison(c.memory.scratch, Format::f32, words, name));
     };
@@ -145,14 +144,7 @@ class AttestDenseSwitch final : public AttestKernel {
     if (!run("switch_mha", {grid_heads, grid_tokens, 1}, contract::switch_threads, mha)) return;
 
     outcome.outputs.tensors.push_back({"out", out.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, absorbed, in.absorbed);
-    note_modification(outcome, k, in.k);
-    note_modification(outcome, v, in.v);
-    note_modification(outcome, kv_pool, in.kv_pool);
-    note_modification(outcome, block_table, in.block_table);
-    note_modification(outcome, topk_ids, in.topk_ids);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

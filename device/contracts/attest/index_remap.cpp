@@ -24,10 +24,10 @@ class AttestIndexRemap final : public AttestKernel {
     const auto slots_written = static_cast<std::size_t>(in.slot_indptr.back());
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& indices = buffers.add("indices", in.indices);
-    const auto& request_of_row = buffers.add("request_of_row", in.request_of_row);
-    const auto& block_table = buffers.add("block_table", in.block_table);
-    const auto& slot_indptr = buffers.add("slot_indptr", in.slot_indptr);
+    const auto& indices = buffers.add_input("indices", in.indices);
+    const auto& request_of_row = buffers.add_input("request_of_row", in.request_of_row);
+    const auto& block_table = buffers.add_input("block_table", in.block_table);
+    const auto& slot_indptr = buffers.add_input("slot_indptr", in.slot_indptr);
     const std::vector<std::int32_t> before =
         cases::poison_integers(c, c.memory.output, slots_written, "slots");
     const auto& slots = buffers.add_unwritten("slots", std::as_bytes(std::span(before)));
@@ -49,11 +49,7 @@ class AttestIndexRemap final : public AttestKernel {
     if (!launch(gpu, remap, "index_remap", geometry, args, optimised, outcome)) return;
 
     outcome.outputs.tensors.push_back({"slots", slots.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, indices, in.indices);
-    note_modification(outcome, request_of_row, in.request_of_row);
-    note_modification(outcome, block_table, in.block_table);
-    note_modification(outcome, slot_indptr, in.slot_indptr);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

@@ -27,20 +27,16 @@ class AttestIndexerLogits final : public AttestKernel {
     const std::size_t rows = in.row_begin.size();
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto floats = [&](const char* name, const std::vector<float>& values) -> hip::DeviceBuffer& {
-      return buffers.add(name, std::as_bytes(std::span(values)));
-    };
-    const auto& q = buffers.add("q", in.q, Format::fp8_e4m3fnuz);
-    const auto& q_scale = floats("q_scale", in.q_scale);
-    const auto& weights = floats("weights", in.weights);
-    const auto& keys = buffers.add("keys", in.keys, Format::fp8_e4m3fnuz);
-    const auto& k_scale = floats("k_scale", in.k_scale);
-    auto& pool = buffers.add("pool", in.pool.size, Format::fp8_e4m3fnuz);
-    pool.upload(in.pool);
-    const auto& row_begin = buffers.add("row_begin", in.row_begin);
-    const auto& row_end = buffers.add("row_end", in.row_end);
-    const auto& kv_lens = buffers.add("kv_lens", in.kv_lens);
-    const auto& block_table = buffers.add("block_table", in.block_table);
+    const auto& q = buffers.add_input("q", in.q, Format::fp8_e4m3fnuz);
+    const auto& q_scale = buffers.add_input("q_scale", in.q_scale);
+    const auto& weights = buffers.add_input("weights", in.weights);
+    const auto& keys = buffers.add_input("keys", in.keys, Format::fp8_e4m3fnuz);
+    const auto& k_scale = buffers.add_input("k_scale", in.k_scale);
+    const auto& pool = buffers.add_input("pool", in.pool, Format::fp8_e4m3fnuz);
+    const auto& row_begin = buffers.add_input("row_begin", in.row_begin);
+    const auto& row_end = buffers.add_input("row_end", in.row_end);
+    const auto& kv_lens = buffers.add_input("kv_lens", in.kv_lens);
+    const auto& block_table = buffers.add_input("block_table", in.block_table);
     const auto& logits = buffers.add_unwritten(
         "logits", cases::poison_bytes(c, c.memory.output, Format::f32,
                                       rows * static_cast<std::size_t>(in.width), "logits"));
@@ -69,14 +65,7 @@ class AttestIndexerLogits final : public AttestKernel {
     if (!launch(gpu, kernel, symbol, geometry, args, optimised, outcome)) return;
 
     outcome.outputs.tensors.push_back({"logits", logits.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, q_scale, in.q_scale);
-    note_modification(outcome, weights, in.weights);
-    note_modification(outcome, keys, in.keys);
-    note_modification(outcome, k_scale, in.k_scale);
-    note_modification(outcome, pool, in.pool);
-    note_modification(outcome, block_table, in.block_table);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

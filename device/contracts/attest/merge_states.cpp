@@ -38,13 +38,15 @@ class AttestMergeStates final : public AttestKernel {
     std::vector<contract::MergedStateArgs> states;
     std::vector<const hip::DeviceBuffer*> state_out, state_lse;
     for (std::size_t s = 0; s < in.states.size(); ++s) {
-      state_out.push_back(&buffers.add(fmt::format("out of state {}", s), in.states[s].out, p.state_format));
-      state_lse.push_back(
-          &buffers.add(fmt::format("lse of state {}", s), std::as_bytes(std::span(in.states[s].lse))));
+      const std::string name = fmt::format("out of state {}", s);
+      const bool written = s == 0 && p.in_place;
+      state_out.push_back(written ? &buffers.add(name, in.states[s].out, p.state_format)
+                                  : &buffers.add_input(name, in.states[s].out, p.state_format));
+      state_lse.push_back(&buffers.add_input(fmt::format("lse of state {}", s), in.states[s].lse));
       states.push_back({state_out.back()->data(), state_lse.back()->as<float>(), p.token_stride(p.states[s]),
                         p.head_stride(p.states[s])});
     }
-    const auto& table = buffers.add("states", std::as_bytes(std::span(states)));
+    const auto& table = buffers.add_input("states", states);
     const cases::StateLayout layout = p.out_layout();
     const auto elements = static_cast<std::uint64_t>(p.elements(layout));
     const hip::DeviceBuffer& out =
@@ -77,11 +79,7 @@ class AttestMergeStates final : public AttestKernel {
 
     outcome.outputs.tensors.push_back({"out", out.download()});
     if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    for (std::size_t s = 0; s < in.states.size(); ++s) {
-      if (s > 0 || !p.in_place) note_modification(outcome, *state_out[s], in.states[s].out);
-      note_modification(outcome, *state_lse[s], in.states[s].lse);
-    }
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

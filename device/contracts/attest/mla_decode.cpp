@@ -61,13 +61,12 @@ class AttestMlaDecode final : public AttestKernel {
     const std::uint64_t rows = total_q * static_cast<std::uint64_t>(p.heads);
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& q = buffers.add("q", in.q, p.q_format);
-    auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
-    kv_pool.upload(in.kv_pool);
-    const auto& qo_indptr = buffers.add("qo_indptr", in.qo_indptr);
-    const auto& kv_indptr = buffers.add("kv_indptr", in.kv_indptr);
-    const auto& kv_page_indices = buffers.add("kv_page_indices", in.kv_page_indices);
-    const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.kv_last_page_len);
+    const auto& q = buffers.add_input("q", in.q, p.q_format);
+    const auto& kv_pool = buffers.add_input("kv_pool", in.kv_pool, p.kv_format);
+    const auto& qo_indptr = buffers.add_input("qo_indptr", in.qo_indptr);
+    const auto& kv_indptr = buffers.add_input("kv_indptr", in.kv_indptr);
+    const auto& kv_page_indices = buffers.add_input("kv_page_indices", in.kv_page_indices);
+    const auto& kv_last_page_len = buffers.add_input("kv_last_page_len", in.kv_last_page_len);
     const SplitResults results(buffers, c, rows, p.num_splits, p.return_lse);
 
     // Row tiles of the longest request, and what they take at most, in wave instructions. A real tile takes
@@ -107,13 +106,7 @@ class AttestMlaDecode final : public AttestKernel {
     }
 
     results.download(outcome);
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, kv_pool, in.kv_pool);
-    note_modification(outcome, qo_indptr, in.qo_indptr);
-    note_modification(outcome, kv_indptr, in.kv_indptr);
-    note_modification(outcome, kv_page_indices, in.kv_page_indices);
-    note_modification(outcome, kv_last_page_len, in.kv_last_page_len);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

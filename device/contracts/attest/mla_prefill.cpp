@@ -49,16 +49,15 @@ class AttestMlaPrefill final : public AttestKernel {
       return cases::poison_bytes(c, kind, format, count, tensor);
     };
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& q = buffers.add("q", in.q, p.qkv_format);
-    const auto& k = buffers.add("k", in.k, p.qkv_format);
-    const auto& v = buffers.add("v", in.v, p.qkv_format);
-    auto& context_pool = buffers.add("context_pool", in.context_pool.size, p.cache_format);
-    context_pool.upload(in.context_pool);
-    const auto& qo_indptr = buffers.add("qo_indptr", in.qo_indptr);
-    const auto& kv_indptr = buffers.add("kv_indptr", in.kv_indptr);
-    const auto& context_len = buffers.add("context_len", in.context_len);
-    const auto& page_indptr = buffers.add("page_indptr", in.page_indptr);
-    const auto& page_indices = buffers.add("page_indices", in.page_indices);
+    const auto& q = buffers.add_input("q", in.q, p.qkv_format);
+    const auto& k = buffers.add_input("k", in.k, p.qkv_format);
+    const auto& v = buffers.add_input("v", in.v, p.qkv_format);
+    const auto& context_pool = buffers.add_input("context_pool", in.context_pool, p.cache_format);
+    const auto& qo_indptr = buffers.add_input("qo_indptr", in.qo_indptr);
+    const auto& kv_indptr = buffers.add_input("kv_indptr", in.kv_indptr);
+    const auto& context_len = buffers.add_input("context_len", in.context_len);
+    const auto& page_indptr = buffers.add_input("page_indptr", in.page_indptr);
+    const auto& page_indices = buffers.add_input("page_indices", in.page_indices);
     const auto& out = buffers.add_unwritten(
         "out", poison(c.memory.output, Format::bf16, rows * columns, "out"), Format::bf16);
     const auto& lse =
@@ -109,7 +108,7 @@ class AttestMlaPrefill final : public AttestKernel {
       table.push_back({partial_out.as<float>() + s * rows * columns, partial_lse.as<float>() + s * rows,
                        std::int64_t{p.heads} * static_cast<std::int64_t>(columns),
                        static_cast<std::int64_t>(columns)});
-    const auto& merged_states = buffers.add("states", std::as_bytes(std::span(table)));
+    const auto& merged_states = buffers.add_input("states", table);
     contract::MergeStatesArgs merging{};
     merging.state = merged_states.as<contract::MergedStateArgs>();
     merging.out = out.data();
@@ -128,12 +127,7 @@ class AttestMlaPrefill final : public AttestKernel {
 
     outcome.outputs.tensors.push_back({"out", out.download()});
     if (p.return_lse) outcome.outputs.tensors.push_back({"lse", lse.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, k, in.k);
-    note_modification(outcome, v, in.v);
-    note_modification(outcome, context_pool, in.context_pool);
-    note_modification(outcome, page_indices, in.page_indices);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

@@ -49,11 +49,10 @@ class AttestMlaSparse final : public AttestKernel {
     const std::uint64_t rows = total_q * static_cast<std::uint64_t>(p.heads);
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& q = buffers.add("q", in.q, p.q_format);
-    auto& kv_pool = buffers.add("kv_pool", in.kv_pool.size, p.kv_format);
-    kv_pool.upload(in.kv_pool);
-    const auto& indices = buffers.add("indices", in.indices);
-    const auto& lengths = buffers.add("lengths", in.lengths);
+    const auto& q = buffers.add_input("q", in.q, p.q_format);
+    const auto& kv_pool = buffers.add_input("kv_pool", in.kv_pool, p.kv_format);
+    const auto& indices = buffers.add_input("indices", in.indices);
+    const auto& lengths = buffers.add_input("lengths", in.lengths);
     const SplitResults results(buffers, c, rows, p.num_splits, p.return_lse);
 
     const std::array<unsigned, 3> grid{ceil_div(p.heads, contract::rows_per_group),
@@ -83,11 +82,7 @@ class AttestMlaSparse final : public AttestKernel {
       return;
 
     results.download(outcome);
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, kv_pool, in.kv_pool);
-    note_modification(outcome, indices, in.indices);
-    note_modification(outcome, lengths, in.lengths);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

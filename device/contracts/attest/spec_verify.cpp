@@ -25,17 +25,16 @@ class AttestSpecVerify final : public AttestKernel {
         function(gpu, "spec_verify", p.tree ? "spec_verify_tree" : "spec_verify_chain");
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
-    auto& cu_num_drafts = buffers.add("cu_num_drafts", in.cu_num_drafts);
-    auto& draft_tokens = buffers.add("draft_tokens", in.draft_tokens);
-    auto& greedy = buffers.add("greedy", in.greedy);
-    auto& target_probs = buffers.add("target_probs", bytes(in.target_probs));
-    auto& draft_probs = buffers.add("draft_probs", bytes(in.draft_probs));
-    auto& uniforms = buffers.add("uniforms", bytes(in.uniforms));
-    auto& exponentials = buffers.add("exponentials", bytes(in.exponentials));
-    auto& bonus = buffers.add("bonus", in.bonus);
-    auto& ancestors = buffers.add("ancestors", bytes(in.ancestors));
-    auto& depth = buffers.add("depth", in.depth);
+    auto& cu_num_drafts = buffers.add_input("cu_num_drafts", in.cu_num_drafts);
+    auto& draft_tokens = buffers.add_input("draft_tokens", in.draft_tokens);
+    auto& greedy = buffers.add_input("greedy", in.greedy);
+    auto& target_probs = buffers.add_input("target_probs", in.target_probs);
+    auto& draft_probs = buffers.add_input("draft_probs", in.draft_probs);
+    auto& uniforms = buffers.add_input("uniforms", in.uniforms);
+    auto& exponentials = buffers.add_input("exponentials", in.exponentials);
+    auto& bonus = buffers.add_input("bonus", in.bonus);
+    auto& ancestors = buffers.add_input("ancestors", in.ancestors);
+    auto& depth = buffers.add_input("depth", in.depth);
     const std::size_t rows = in.greedy.size() + static_cast<std::size_t>(p.padded_requests);
     const auto result = [&](const char* name, int width) -> hip::DeviceBuffer& {
       return buffers.add(
@@ -71,13 +70,7 @@ class AttestSpecVerify final : public AttestKernel {
       return;
     outcome.outputs.tensors.push_back({"tokens", tokens.download()});
     outcome.outputs.tensors.push_back({"nodes", nodes.download()});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, cu_num_drafts, in.cu_num_drafts);
-    note_modification(outcome, draft_tokens, in.draft_tokens);
-    note_modification(outcome, target_probs, in.target_probs);
-    note_modification(outcome, draft_probs, in.draft_probs);
-    note_modification(outcome, uniforms, in.uniforms);
-    note_modification(outcome, exponentials, in.exponentials);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

@@ -54,15 +54,14 @@ class AttestVerifyAttention final : public AttestKernel {
     for (std::int32_t& begin : folded_q_indptr) begin *= p.fold;
 
     hip::BufferSet buffers(gpu, static_cast<std::uint64_t>(c.memory.guard_bytes));
-    const auto& q = buffers.add("q", in.q, Format::bf16);
-    auto& kv_pool = buffers.add("kv_pool", in.decode.kv_pool.size, p.kv_format);
-    kv_pool.upload(in.decode.kv_pool);
-    const auto& q_indptr = buffers.add("q_indptr", folded_q_indptr);
-    const auto& node_indptr = buffers.add("node_indptr", in.node_indptr);
-    const auto& mask = buffers.add("mask", std::as_bytes(std::span(in.mask)));
-    const auto& kv_indptr = buffers.add("kv_indptr", in.decode.kv_indptr);
-    const auto& kv_page_indices = buffers.add("kv_page_indices", in.decode.kv_page_indices);
-    const auto& kv_last_page_len = buffers.add("kv_last_page_len", in.decode.kv_last_page_len);
+    const auto& q = buffers.add_input("q", in.q, Format::bf16);
+    const auto& kv_pool = buffers.add_input("kv_pool", in.decode.kv_pool, p.kv_format);
+    const auto& q_indptr = buffers.add_input("q_indptr", folded_q_indptr);
+    const auto& node_indptr = buffers.add_input("node_indptr", in.node_indptr);
+    const auto& mask = buffers.add_input("mask", in.mask);
+    const auto& kv_indptr = buffers.add_input("kv_indptr", in.decode.kv_indptr);
+    const auto& kv_page_indices = buffers.add_input("kv_page_indices", in.decode.kv_page_indices);
+    const auto& kv_last_page_len = buffers.add_input("kv_last_page_len", in.decode.kv_last_page_len);
     const auto& out = buffers.add_unwritten(
         "out", cases::poison_bytes(c, c.memory.output, Format::bf16, rows * 512, "out"), Format::bf16);
     const auto& lse = buffers.add_unwritten(
@@ -103,11 +102,7 @@ class AttestVerifyAttention final : public AttestKernel {
     outcome.outputs.tensors.push_back({"out", without_leading(out.download(), p, heads * 512 * 2)});
     if (p.return_lse)
       outcome.outputs.tensors.push_back({"lse", without_leading(lse.download(), p, heads * sizeof(float))});
-    outcome.outputs.guard_damage = buffers.guard_damage();
-    note_modification(outcome, q, in.q);
-    note_modification(outcome, kv_pool, in.decode.kv_pool);
-    note_modification(outcome, mask, in.mask);
-    note_modification(outcome, kv_page_indices, in.decode.kv_page_indices);
+    outcome.outputs.guard_damage = buffers.damage();
   }
 };
 

@@ -70,10 +70,10 @@ class AttestWorkPlan final : public AttestKernel {
         }
       }
       const auto queries = static_cast<std::size_t>(step.qo_indptr.back());
-      auto& qo_indptr = buffers.add(prefix + "qo_indptr", step.qo_indptr);
-      auto& kv_indptr = buffers.add(prefix + "kv_indptr", step.kv_indptr);
-      auto& scores = buffers.add(prefix + "scores", step.scores);
-      auto& values = buffers.add(prefix + "values", std::as_bytes(std::span(step.values)));
+      auto& qo_indptr = buffers.add_input(prefix + "qo_indptr", step.qo_indptr);
+      auto& kv_indptr = buffers.add_input(prefix + "kv_indptr", step.kv_indptr);
+      auto& scores = buffers.add_input(prefix + "scores", step.scores);
+      auto& values = buffers.add_input(prefix + "values", step.values);
       const auto result = [&](const char* name, std::size_t count) -> hip::DeviceBuffer& {
         return buffers.add(prefix + name,
                            cases::poison_bytes(c, c.memory.output, cases::Format::f32, count, prefix + name));
@@ -124,13 +124,8 @@ class AttestWorkPlan final : public AttestKernel {
         outcome.outputs.tensors.push_back({prefix + list.name, list.buffer->download()});
       outcome.outputs.tensors.push_back({prefix + "out", out.download()});
       outcome.outputs.tensors.push_back({prefix + "lse", lse.download()});
-      note_modification(outcome, qo_indptr, step.qo_indptr);
-      note_modification(outcome, kv_indptr, step.kv_indptr);
-      note_modification(outcome, scores, step.scores);
-      note_modification(outcome, values, step.values);
     }
-    for (std::string& damage : buffers.guard_damage())
-      outcome.outputs.guard_damage.push_back(std::move(damage));
+    for (std::string& damage : buffers.damage()) outcome.outputs.guard_damage.push_back(std::move(damage));
   }
 };
 

@@ -5,7 +5,7 @@
 // A scalar instruction takes the simulator a few nanoseconds, and a call that finds nothing to do takes as
 // much. What waits, wait_states and dataflow look for shows only when an instruction meets something that an
 // earlier one left: a register that a load still fills, one that nobody wrote, a result a few wait states old.
-// So each leaves word of that in the wave's Gate, and session.cpp asks the gate instead of the detectors
+// So each leaves word of that in the wave's Gate, and screen.h asks the gate instead of the detectors
 // (observer.h, when).
 //
 // Registers are told by signature, a bit for several of them where there are many, so the gate may let through

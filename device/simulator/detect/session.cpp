@@ -19,6 +19,7 @@
 #include "device/simulator/detect/waits.h"
 
 namespace attest::device::sim::detect {
+
 struct Session::Routes {
   Routes(const LaunchContext& launch, const std::vector<std::unique_ptr<LaunchObserver>>& observers) {
     const Analysis& analysis = launch.analysis;
