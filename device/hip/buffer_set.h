@@ -38,8 +38,8 @@ class BufferSet {
     return add(std::move(name), std::as_bytes(std::span(contents)));
   }
 
-  /// What a kernel may only read: damage() says so when it no longer holds `contents`, which have to live as
-  /// long as the set.
+  /// What a kernel may only read: damage() says so when it no longer holds `contents`, which have to be there
+  /// when damage() is asked.
   DeviceBuffer& add_input(std::string name, std::span<const std::byte> contents,
                           cases::Format format = cases::Format::f32) {
     DeviceBuffer& buffer = add(std::move(name), contents, format);

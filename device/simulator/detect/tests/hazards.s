@@ -279,10 +279,10 @@ pair dma_barrier, 512
 pair lds_barrier, 1024
 
 // Rows of dwords, each wave its own; the first reads into the row of the second: 16 bytes of it, or four.
-.macro lds_edge fault
+.macro read_further bytes
   ds_write_b32 v1, v0
   s_waitcnt lgkmcnt(0)
-  v_add_u32 v2, 16 * \fault, v1
+  v_add_u32 v2, \bytes, v1
   v_cmp_gt_u32 vcc, 64, v0
   s_nop 1
   v_cndmask_b32 v2, v1, v2, vcc
@@ -290,18 +290,14 @@ pair lds_barrier, 1024
   s_waitcnt lgkmcnt(0)
   global_store_dword v1, v4, s[4:5]
 .endm
+
+.macro lds_edge fault
+  read_further 16 * \fault
+.endm
 pair lds_edge, 1024
 
 .macro lds_edge_dword fault
-  ds_write_b32 v1, v0
-  s_waitcnt lgkmcnt(0)
-  v_add_u32 v2, 4 * \fault, v1
-  v_cmp_gt_u32 vcc, 64, v0
-  s_nop 1
-  v_cndmask_b32 v2, v1, v2, vcc
-  ds_read_b32 v4, v2
-  s_waitcnt lgkmcnt(0)
-  global_store_dword v1, v4, s[4:5]
+  read_further 4 * \fault
 .endm
 pair lds_edge_dword, 1024
 
